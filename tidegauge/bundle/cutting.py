@@ -148,6 +148,7 @@ class Redactor:
     """Learns the names of all texts first, then replaces them in each."""
 
     def __init__(self) -> None:
+        """Begin with no names: `_found` has those of the texts by kind, `_new` what each is replaced by."""
         self._found: dict[str, set[str]] = defaultdict(set)
         self._new: dict[tuple[str, str], str] = {}
         self._words: dict[str, str] = {}
@@ -479,9 +480,11 @@ def _lines(block: bytes) -> list[str]:
 
 def _stub(text: str, number: int) -> str:
     """Return a line with a number for its message: it stays apart from others. What continues a line stays one that does."""
+    # `[date] LEVEL [thread] message (logger)`: all but the message stays.
     match = _STUB.fullmatch(text)
     if match is None:
         return "\t" if text.strip() else ""
+    # The node that the line names tells later whose file it is: it stays.
     own = OWN_ID.search(text)
     identity = f"{own[0]}] " if own is not None and own.start() >= match.end(1) else ""
     return f"{match[1]}{identity}{number} {match[2] or ''}{match[3]}"

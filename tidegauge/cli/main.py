@@ -131,6 +131,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str] | None) -> int:
+    """Run a command within its bounds; return the exit code."""
     if not (sys.argv[1:] if argv is None else argv):
         echo(WAYS_IN)
         return BAD

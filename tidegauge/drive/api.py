@@ -167,6 +167,7 @@ class InProcessNode:
     """A broker in Python as a node. Raises DrivenProgramError for one that declares what the contract does not have."""
 
     def __init__(self, broker: PythonBroker) -> None:
+        """Take what the broker declares, as if it were the handshake of a program."""
         self._broker = broker
         handshake = {"contract": VERSION, "name": broker.name, "can": [*broker.can], "reports": [*broker.reports]}
         self.capabilities: Capabilities = parse_handshake(json_line(handshake), "in what the broker declares")

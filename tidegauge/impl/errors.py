@@ -74,6 +74,7 @@ class CheckpointError(KafkaError):
     """A checkpoint file that is not what Kafka writes, from `line` on."""
 
     def __init__(self, name: str, line: int, expected: str, seen: str) -> None:
+        """Note the line that is wrong, what it should be and what it is."""
         super().__init__(f"{name}:{line}: expected {expected}; seen {seen}; restore the file")
         self.line = line
         self.expected = expected

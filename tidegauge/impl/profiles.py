@@ -346,6 +346,7 @@ def recording_reads(profile: Profile) -> tuple[Profile, set[str]]:
     names: set[str] = set()
 
     def noted(at: int, name: str) -> property:
+        """Return the property of a switch that notes its name when it is read."""
         value = itemgetter(at)
 
         def read(profile_read: Profile) -> bool | str:

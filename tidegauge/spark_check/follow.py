@@ -83,6 +83,7 @@ class ParquetArrivals(Source):
     """A directory of Parquet files, which a query of Structured Streaming reads and judges in batches."""
 
     def __init__(self, spark: "SparkSession", folder: AnyPath, how: CheckOptions, results: Path, publish: Publish) -> None:
+        """Keep what the query needs; `results` gets what is judged."""
         super().__init__(publish)
         self.spark = spark
         self.folder = folder

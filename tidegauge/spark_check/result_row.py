@@ -147,6 +147,7 @@ def _arrow_fields(row_class: Any) -> list[tuple[str, pa.DataType]]:
 
 
 def _sql_type(arrow: pa.DataType) -> str:
+    """Return the type of Spark SQL that a type of Arrow is."""
     if pa.types.is_list(arrow):
         return f"array<{_sql_type(arrow.value_type)}>"
     if pa.types.is_struct(arrow):

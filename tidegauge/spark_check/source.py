@@ -68,6 +68,7 @@ class Arrivals:
     """The log at `path`, read to its end."""
 
     def __init__(self, path: Path) -> None:
+        """Read the log of arrivals that an earlier run has left, if there is one."""
         self.path = path
         self.end = 0
         self.marks: set[str] = set()
@@ -202,6 +203,7 @@ class JudgeStream(DataSourceStreamReader):
     """Hands out the files that arrive in a directory. Its cached properties stay on the driver."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
+        """Check the options of the stream. Raises UsageError."""
         if "results" not in options:
             raise UsageError("format('tidegauge'): expected the option results of a stream, seen none; name a directory")
         self.path, self.results = options["path"], str(local_path(options["results"], "the results of a stream").absolute())

@@ -33,6 +33,7 @@ class Problem:
     until: int | None = None
 
     def __str__(self) -> str:
+        """Return the problem as a report prints it: where, what was expected, what was seen, what to do."""
         where = self.path if self.line is None else f"{self.path}:{self.line}"
         more = f" (and {self.more:,} more up to line {self.until})" if self.more else ""
         return f"{where}: expected {self.expected}, seen {self.seen}{more}; {self.do}"

@@ -178,6 +178,7 @@ class FileBytes:
     """
 
     def __init__(self, file: IO[bytes]) -> None:
+        """Take an open file; bytes are read a window at a time."""
         self._file = file
         self._size = os.fstat(file.fileno()).st_size
         self._window, self._at = b"", 0
@@ -220,6 +221,7 @@ class CorruptBatchError(TidegaugeError):
     """Bytes that are no batch, at `position` of the source."""
 
     def __init__(self, position: int, expected: str, seen: str) -> None:
+        """Note where the fault is, what was expected and what was seen."""
         super().__init__(f"byte {position}: expected {expected}, seen {seen}")
         self.position = position
         self.expected = expected
@@ -402,6 +404,7 @@ class _Records:
     """Reads the records of one batch from front to back."""
 
     def __init__(self, data: bytes, batch_at: int) -> None:
+        """Begin at the first record; `batch_at` is where the batch begins in the file, for messages."""
         self.data = data
         self.at = 0
         self.batch_at = batch_at
@@ -414,6 +417,7 @@ class _Records:
         return tuple(records)
 
     def _record(self, batch: RecordBatch) -> Record:
+        """Read one record of a batch. Raises CorruptBatchError."""
         length = self._varint()
         begin = self.at
         (attributes,) = struct.unpack(">b", self._take(1))

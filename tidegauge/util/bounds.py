@@ -151,6 +151,7 @@ class LineBound:
     """
 
     def __init__(self) -> None:
+        """Begin before the first line."""
         self._longest = longest_line()
         self._left: list[bytes] = []
         self._waiting = 0

@@ -42,6 +42,7 @@ class AdaptiveJudge:
     """A judge of traces over one table of events; it changes from the kernel to an automaton after so many events."""
 
     def __init__(self, begin_from: int = BEGIN_FROM, load_from: int = LOAD_FROM, compile_from: int = COMPILE_FROM) -> None:
+        """Begin with the kernel; an automaton is begun, loaded and compiled after so many events of one table."""
         self._begin_from, self._load_from, self._compile_from = begin_from, load_from, compile_from
         self.automaton: LazyAutomaton | None = None
         # Of the table and config that came last: their fingerprint, how many events came so far, and whether an automaton

@@ -295,6 +295,7 @@ def callees_first(functions: dict[str, FunctionType]) -> list[tuple[str, Functio
     done: dict[str, FunctionType] = {}
 
     def visit(name: str) -> None:
+        """Add the functions that a function calls, then the function itself."""
         if name in done:
             return
         for callee in functions[name].__code__.co_names:

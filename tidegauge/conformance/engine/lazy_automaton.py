@@ -86,6 +86,7 @@ class LazyAutomaton:
     """A judge of traces whose events are rows of one table; it learns transitions with each `judge`."""
 
     def __init__(self, table: Columns, config: Config, execution: Execution | None = None, most: int = MOST_BYTES) -> None:
+        """Begin with one state, a judge that has read nothing; `most` is the memory that it may take, in bytes."""
         self.config = config
         options = options_of(table, config)
         # Where kinds of events are not reported, the end of a trace makes more unknown (kernel.unseen): no symbol for that.

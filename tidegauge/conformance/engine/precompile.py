@@ -31,6 +31,7 @@ class _Listener:
     """Where a long computation prints: a command sets both, a library call prints nothing."""
 
     def __init__(self) -> None:
+        """Print nothing until a command sets the functions."""
         self.announcement: Hear = lambda _line: None
         self.progress: Hear = lambda _line: None
         self.give_up: Callable[[], None] = lambda: None

@@ -73,9 +73,11 @@ class PastWindows:
     """The windows before the current one; `standing` has the first failure of each rule in each trace."""
 
     def __init__(self, path: str, how: CheckOptions) -> None:
+        """Begin with no window. `how` is what the user asked for."""
         self.path = path
         self.how = how
         self.count = 0
+        """How many windows were judged for the last time."""
         self.standing: dict[tuple[str, str], FailureKey] = {}
         self._tallies: dict[str, RuleTally] = {}
         self._events = 0
@@ -268,6 +270,7 @@ class BrokerLogs(Source):
     """The logs at one path, a directory or one log, with at least `lines` lines in a window."""
 
     def __init__(self, path: Path, how: CheckOptions, publish: Publish, lines: int = LINES) -> None:
+        """Begin with nothing read and nothing judged."""
         super().__init__(publish)
         self.path = path
         self.how = how
@@ -276,12 +279,16 @@ class BrokerLogs(Source):
         self._story = StoryNews(path)
         self._growth = GrowingCapture(path, how.layout, lines)
         self._unread: list[LogFile] = []
+        """Logs that have more to read."""
         self._small_pieces = 0
+        """How many pieces in a row were small: what is left to read comes as fast as it is written."""
         self._unjudged = False
+        """Whether lines were read since the last judgement."""
         self._judged_at = time.monotonic()
         self._judging_took = 0.0
         self._reported: dict[FailureKey, None] = {}
         self._missed: set[FailureKey] = set()
+        """Failures that the last judgement did not find again: one that is missed twice is withdrawn."""
         self._reported_before: dict[FailureKey, None] = {}
         """Failures that were reported in the last window: they stand, and are not news again."""
         self._explained: dict[FailureKey, Explanation] = {}

@@ -96,6 +96,7 @@ class Source(ABC):
     """What is followed, with the judge of what came from it."""
 
     def __init__(self, publish: Publish) -> None:
+        """Begin to follow; `publish` gets each line of news."""
         self.publish = publish
         self.ended = False
         """Nothing more can come: standard input was closed, or the rest cannot be read."""

@@ -384,6 +384,7 @@ class NdjsonSource(Source):
     """The judge of one growing source called `name`; a subclass polls, and calls `feed` and `next_file`."""
 
     def __init__(self, name: str, how: CheckOptions, publish: Publish) -> None:
+        """Begin with no trace; `how` says how much is explained, `publish` gets each line of news."""
         super().__init__(publish)
         self.name = name
         self.how = how

@@ -142,6 +142,7 @@ def room_for_a_registration(st: s.State) -> None:
     Nothing can be removed that a lagging broker has not acted on yet, so this is tried again after a few more registrations.
     """
     count, past = st[s.PARTITION, s.REGISTRATIONS], st[s.PARTITION, s.PAST_ROOM]
+    # Three quarters full, and not at every registration: looking costs time.
     if count < past and (4 * count < 3 * past or count % REGISTRATIONS_AT_ONCE != 0):
         return
     below = all_past_epoch(st)
@@ -230,6 +231,7 @@ def has_claimed_log(st: s.State, heir: int, t: int) -> bool:
     """
     row, later, n = s.term(st, t), s.term(st, heir), st[s.OPTION, s.BROKERS]
     end = max(st[row, s.T_COMMITTED], st[row, s.T_ACKED], st[row, s.T_PAST_COMMITTED], st[row, s.T_PAST_ACKED])
+    # Term t claims nothing, or nothing that its heir has to have.
     if end == 0 or unclean_between(st, st[row, s.T_EPOCH], st[later, s.T_EPOCH]):
         return True
     leo, cached, heirs = st[later, s.T_LEO], st[row, s.T_CACHED], st[later, s.T_CACHED]
@@ -324,6 +326,7 @@ def compact_isr_changes(st: s.State, below: int) -> None:
             alike = alike and st[row, k] == st[after, k]
         acts_later = leader >= 0 and st[s.REPLICAS + leader, s.EPOCH] == epoch
         acts_later = acts_later and st[s.REPLICAS + leader, s.PARTITION_EPOCH] > partition_epoch
+        # Kept: some broker may still act on it.
         if not (alike and (acts_later or epoch < below)):
             copy_registration(st, i, kept)
             kept += 1

@@ -58,6 +58,7 @@ def assigned_in(st: s.State, epoch: int, partition_epoch: int, isr: int) -> int:
         if st[row, s.R_ISR] == -1:  # a replica reported it, which does not know the assignment
             continue
         alike = isr == UNKNOWN or st[row, s.R_ISR] in (isr, UNKNOWN)
+        # By the partition epoch where both have one, else by the ISR.
         if known == partition_epoch if UNKNOWN not in (known, partition_epoch) else alike:
             if replicas not in (UNKNOWN, st[row, s.R_REPLICAS]):
                 return UNKNOWN

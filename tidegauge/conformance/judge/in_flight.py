@@ -193,6 +193,7 @@ def copy_kind(st: s.State, p: int, epoch: int, offset: int, last: int, sent: int
         return FIRST
     for k in range(s.REMOTE):
         st[s.SAVED_PAIR, k] = st[p, k]
+    # Its response is in flight, so this is the same request once more; else an older one arrives late.
     served = kind == s.EPOCH_RESPONSE if sent == s.EPOCH_REQUEST else kind in (s.DELAYED, s.DATA, s.DIVERGED, s.OUT_OF_RANGE)
     answered = served or kind == s.REFUSED
     return AGAIN if answered and same_words else LATE

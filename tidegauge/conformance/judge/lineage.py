@@ -92,6 +92,7 @@ def cache_assign(st: s.State, b: int, epoch: int, start: int) -> None:
     keeps = assign_keeps(s.entries(st, s.epochs_row(st, b), n), s.entries(st, s.starts_row(st, b), n), epoch, start)
     if keeps < 0:  # the cache has this entry
         return
+    # The caller judges again with a larger table.
     if keeps >= st[s.PARTITION, s.CACHE_ROOM]:
         st[s.PARTITION, s.OVERFLOW] |= s.LOGS_FULL
         return
@@ -199,6 +200,7 @@ def check_order(st: s.State, b: int) -> None:
             decide(st, RULE.EPOCH_02, False, field.EPOCH_START, st[starts, i - 1] + 1, st[starts, i])
             return
     leo = st[s.REPLICAS + b, s.LEO]
+    # An empty cache, or an unknown log end, is in order: compared with itself.
     last = st[starts, n - 1] if n > 0 and leo != UNKNOWN else leo
     decide(st, RULE.EPOCH_02, last <= leo, field.EPOCH_START, leo, last)
 

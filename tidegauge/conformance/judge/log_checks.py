@@ -72,6 +72,7 @@ def leo_unmoved(st: s.State, b: int, reported: int, fieldno: int) -> None:
     if leo != UNKNOWN:
         decide(st, RULE.TRUNC_04, reported >= leo, fieldno, leo, reported)
         decide(st, RULE.LOG_01, reported <= leo, fieldno, leo, reported)
+        # Go on from what the event shows, so that one fault is reported once.
         if reported < leo:
             cache_truncate(st, b, reported)
         elif reported > leo:

@@ -99,7 +99,9 @@ def known_bugs() -> Mapping[str, Bug]:
 
 
 def _bug(name: str, row: Mapping[str, Any]) -> Bug:
+    """Return a known bug from its row of catalog.toml."""
     fixed = str(row.get("fixed", ""))
+    # A bug with a switch is found by its profile, not by the releases that have it.
     releases = [word for word in (fixed or row.get("gone", "")).split(", ") if word and "switch" not in row]
     says = f"{row['says']} Fixed in {fixed}." if fixed else str(row["says"])
     return Bug(

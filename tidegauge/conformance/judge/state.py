@@ -228,6 +228,7 @@ def allocate(options: Sequence[int], room: int, failures: int, past: int) -> Sta
         (AT_TERMS, past),
         (AT_FAILURES, failures),
     )
+    # A row is as wide as the widest kind, or as a log with its entries.
     st = np.zeros((SIZED + sum(size for _, size in sizes), max(WIDTH, room + 8)), np.int64)
     at = SIZED
     for scalar, size in sizes:

@@ -31,6 +31,7 @@ def add_registration(st: s.State, epoch: int, leader: int, isr: int, partition_e
     table.
     """
     room_for_a_registration(st)
+    # No room was made: the caller judges again with a larger table.
     if st[s.PARTITION, s.REGISTRATIONS] == st[s.PARTITION, s.PAST_ROOM]:
         return
     n = st[s.PARTITION, s.REGISTRATIONS]
@@ -41,6 +42,7 @@ def add_registration(st: s.State, epoch: int, leader: int, isr: int, partition_e
     st[row, s.R_PARTITION_EPOCH] = partition_epoch
     st[row, s.R_REPLICAS] = replicas
     st[row, s.R_UNCLEAN] = 1 if epoch == st[s.PARTITION, s.UNCLEAN] else 0
+    # From the end: a registration is nearly always later than all others.
     while at > 0:
         order = compare_registrations(st, s.registration(st, at - 1), row)
         if order == 0:

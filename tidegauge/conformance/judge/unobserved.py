@@ -36,6 +36,7 @@ def lines_missing(st: s.State, node: int) -> None:
     """Make unknown what events in missing lines of a node may have changed."""
     st[s.PARTITION, s.OBSERVED] &= ~(1 << node)
     n = st[s.OPTION, s.BROKERS]
+    # The controller's lines.
     if node >= n:
         changed = st[s.PARTITION, s.C_MIN_ISR] != UNKNOWN
         for k in range(s.C_LEADER, s.REGISTRATIONS):

@@ -69,6 +69,7 @@ class Words:
     """The words after a directive's name, removed one by one as they are read."""
 
     def __init__(self, name: str, positional: list[str], options: dict[str, str]) -> None:
+        """Take the words of a directive: those without a name in order, and the options `name=value`."""
         self.name = name
         self.positional = positional
         self.options = options

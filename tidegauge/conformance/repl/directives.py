@@ -71,6 +71,7 @@ def directive(usage: str, example: str, *, controlled: bool = False) -> Callable
     """Enter a handler into DIRECTIVES; its docstring is its help. `controlled`: only the whole controller has it."""
 
     def enter(handler: DirectiveHandler) -> DirectiveHandler:
+        """Enter the handler under its name; where only the whole controller has the step, guard it."""
         entry = Directive(usage, example, (handler.__doc__ or "").strip(), handler)
         DIRECTIVES[entry.name] = entry if not controlled else Directive(usage, example, entry.says, _guarded(handler))
         return handler

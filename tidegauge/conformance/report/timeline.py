@@ -110,6 +110,7 @@ class Timelines:
     """The timelines of a page. Failures first, then other traces as long as there is room."""
 
     def __init__(self) -> None:
+        """Begin with an empty page."""
         self.data: list[dict[str, Any]] = []
         self.failures: list[dict[str, Any]] = []
         self.events = 0

@@ -222,6 +222,7 @@ class FetchIneligible(StepKind):
     )
 
     def apply(self, state: ReferenceBroker, peer: int, epoch: int, offset: int, last_epoch: int, standing: str) -> Outcome:
+        """Handle a fetch of a peer that may not join the ISR: fenced, shutting down, or of another incarnation."""
         # A fenced broker has no incarnation that is alive (KRaftMetadataCache#getAliveBrokerEpoch).
         alive = None if standing == FENCED else REGISTERED
         registered = BrokerState(peer, standing == FENCED, standing == SHUTTING_DOWN, alive)
@@ -281,6 +282,7 @@ class FetchInSession(StepKind):
         may_join: bool,
         session_epoch: int,
     ) -> Outcome:
+        """Handle a fetch in the peer's session."""
         request = messages.FetchRequest(peer, epoch, offset, last_epoch)
         state, response = fetched_in_session(state, peer, session_epoch, request, may_join=may_join, waits=self.may_wait)
         return state, optional_fetch_json(response)
@@ -350,6 +352,7 @@ class OffsetsForLeaderEpoch(StepKind):
     says = "A peer asks where a leader epoch ends."
 
     def apply(self, state: ReferenceBroker, current_leader_epoch: int, leader_epoch: int) -> Outcome:
+        """Answer where an epoch ends."""
         error, epoch, end = partition_.last_offset_for_leader_epoch(
             state.setup, state.broker.partition, current_leader_epoch, leader_epoch
         )
@@ -371,6 +374,7 @@ class ListOffsetsRequest(StepKind):
     says = "A peer asks for the earliest or the latest offset; with `committed` a consumer asks for the latest."
 
     def apply(self, state: ReferenceBroker, current_leader_epoch: int, which: str) -> Outcome:
+        """Answer with the log start, the log end or the high watermark. Partition#fetchOffsetForTimestamp."""
         spec = messages.OffsetSpec.EARLIEST if which == EARLIEST else messages.OffsetSpec.LATEST
         isolation = messages.Isolation.HIGH_WATERMARK if which == COMMITTED else messages.Isolation.LOG_END
         listed = partition_.fetch_offset_for_timestamp(
@@ -424,6 +428,7 @@ class FetchResponseStep(StepKind):
         records: tuple[BatchTuple, ...],
         *others: Any,
     ) -> bool:
+        """Return whether a fetch is in flight, and the records follow each other from its offset on."""
         request = state.request(peer)
         if not super().is_possible(state, peer, error, hw, log_start, records, *others):
             return False
@@ -441,6 +446,7 @@ class FetchResponseStep(StepKind):
         diverging: tuple[int, int] | None,
         offsets: tuple[int, int] | None,
     ) -> Outcome:
+        """Give the follower the response to its fetch in flight."""
         request: Any = state.request(peer)
         response = messages.FetchResponse(
             error, hw, log_start, tuple(messages.Batch(*r) for r in records), *(diverging or ())
@@ -519,11 +525,13 @@ class OffsetsForLeaderEpochResponseStep(StepKind):
     action, says = "HandleEpochResponse", "The response to the OffsetsForLeaderEpoch request in flight to a peer."
 
     def is_possible(self, state: ReferenceBroker, peer: int, *others: Any) -> bool:
+        """Return whether such a request is in flight."""
         request = state.request(peer)
         possible = super().is_possible(state, peer, *others)
         return possible and request is not None and not isinstance(request, messages.FetchRequest)
 
     def apply(self, state: ReferenceBroker, peer: int, error: int, leader_epoch: int, end_offset: int) -> Outcome:
+        """Give the follower the response to its request in flight."""
         request: Any = state.request(peer)
         response = messages.OffsetsForLeaderEpochResponse(request.current_leader_epoch, leader_epoch, end_offset)
         broker = broker_.handle_offsets_for_leader_epoch_response(state.setup, state.broker, peer, response, error)
@@ -580,6 +588,7 @@ class AlterPartitionResponseStep(StepKind):
         return state.proposal is not None
 
     def apply(self, state: ReferenceBroker, error: int, partition_epoch: int, members: tuple[int, ...]) -> Outcome:
+        """Give the leader the controller's response to its proposal; after some errors it is sent again."""
         proposal: Any = state.proposal
         response = messages.AlterPartitionResponse(error)
         if error == rules.NONE:

@@ -83,6 +83,7 @@ class ControlledBuilder(PathBuilder):
     """A cluster under way whose controller takes the steps of its own contract: rule 1."""
 
     def __init__(self, members: Sequence[MemberModel], controller: Profile, opening: ClusterOpening, min_isr: int) -> None:
+        """Begin a cluster whose controller is of one generation, with an opening of its contract."""
         super().__init__(members, controller, min_isr)
         self.reference, self._opening = reference(controller), opening
         self._control = self.reference.opened(opening)

@@ -79,6 +79,7 @@ class PathBuilder:
     """A cluster under way: it takes what can be taken, and keeps the path."""
 
     def __init__(self, members: Sequence[MemberModel], controller: Profile, min_isr: int = 1) -> None:
+        """Begin with brokers that have read no metadata. `image` is the registration, as the controller has it."""
         everybody = tuple(range(len(members)))
         self.members, self._setup = members, Setup(profile=controller, min_insync_replicas=min_isr)
         self._openings = [Opening(tuple(range(BROKER + 1, BROKER + len(members))), min_isr) for _ in everybody]
@@ -328,6 +329,8 @@ def _turns(builder: PathBuilder, rng: random.Random, may_end: bool) -> Iterator[
     everybody = range(len(builder.members))
 
     def turn(method: Callable[..., bool], *args: Any, **options: Any) -> Turn:
+        """Return a call with its arguments bound, which keeps the method's name."""
+
         def take() -> bool:
             return method(*args, **options)
 

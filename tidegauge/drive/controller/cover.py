@@ -167,6 +167,7 @@ class _Graph:
     """
 
     def __init__(self, bounds: model.ControlBounds, profile: Profile) -> None:
+        """Explore the model, and keep of each state what the controller sees of it."""
         self.edges: list[dict[Path, int]] = []
         self.reached: list[int] = []
         self._bounds, self._tp = bounds, TopicPartition("t", int(bounds.partition_zero > 0))

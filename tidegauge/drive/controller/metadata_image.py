@@ -98,6 +98,7 @@ class Image:
     """The state that the log makes of a path's cluster, beginning with `control`."""
 
     def __init__(self, names: Names, control: ReplicationControl) -> None:
+        """Begin with the state `control`. `names` tells which brokers and topics of the process are the path's."""
         self._names, self.control = names, control
         self.topic_ids: dict[str, UUID] = {}
         self._topics: dict[UUID, str] = {}

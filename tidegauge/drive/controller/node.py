@@ -36,6 +36,7 @@ class ControllerNode:
     """One controller process, started when it is first needed. It plays one case after the other."""
 
     def __init__(self, build: KafkaBuild) -> None:
+        """Prepare a controller of a build; nothing starts yet."""
         self.capabilities = controller_capabilities(f"Kafka {build.version} (controller)")
         self._profile, self._build = profile_named(f"{RELEASE}{build.release}"), build
         self._runner = asyncio.Runner()

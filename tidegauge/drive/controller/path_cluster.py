@@ -53,6 +53,7 @@ class Lane:
     def __init__(
         self, process: ControllerProcess, number: int, control: ReplicationControl, holder: "Lane | None" = None
     ) -> None:
+        """Begin a cluster of its own in the process: its brokers and topics have names with this number."""
         self.process, self.names, self._holder = process, Names(number), holder
         self.image = Image(self.names, control)
         self.epochs: dict[int, int] = {}

@@ -37,6 +37,7 @@ class Observer:
     """Reads a log from its beginning on. `epoch` is the leader epoch of the quorum."""
 
     def __init__(self, messages: Messages, connection: Connection, version: int) -> None:
+        """Begin before the first record; `version` is the newest Fetch version that the controller has."""
         self._messages, self._connection, self._version = messages, connection, min(NEWEST, version)
         self._names = {messages.api_key(name): name for name in messages.metadata_records()}
         self.epoch, self.at, self._last_epoch = FIRST_EPOCH, 0, UNDEFINED
@@ -174,6 +175,7 @@ class ControllerProcess:
     versions: Mapping[str, range]
 
     def __init__(self, build: KafkaBuild) -> None:
+        """Prepare a process of a build; nothing starts yet."""
         self.clock = make_clock()
         self._build = build
         self._messages = Messages(definitions_in(build.with_messages))

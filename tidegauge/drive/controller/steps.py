@@ -71,6 +71,7 @@ class Register(ControllerStep):
     name, takes, result = "register", ("broker", "new_incarnation", "clean", "directories"), ("error", "incarnation")
 
     def apply(self, state: ReferenceController, broker: int, new: bool, clean: bool, letters: str) -> StepOutcome:
+        """Register a broker. ClusterControlManager#registerBroker."""
         # An incarnation id is a random uuid; the offset that the record will have is as unique, and the same in each run.
         before = state.incarnations.get(broker)
         incarnation = before if before is not None and not new else state.controller.end + 1
@@ -120,6 +121,7 @@ class Heartbeat(ControllerStep):
         want_shut_down: bool,
         offline: str,
     ) -> StepOutcome:
+        """Handle a heartbeat; `lag`: its broker epoch is so much too low."""
         failed = tuple(directory(broker, letter) for letter in offline)
         request = BrokerHeartbeat(broker, epoch_of(state, broker, lag), offset, want_fence, want_shut_down, failed)
         controller, (_, reply) = quorum_controller.process_broker_heartbeat(state.controller, request)
@@ -132,6 +134,7 @@ class Heartbeat(ControllerStep):
         return state._replace(controller=controller), result
 
     def draw(self, rng: random.Random, _: ReferenceController) -> Step:
+        """Draw a heartbeat, mostly of a broker that has read all metadata and wants nothing."""
         offset = ALL if rng.random() < 0.85 else UNDEFINED
         lag = 0 if rng.random() < 0.95 else 1
         fence, shut_down = rng.random() < 0.2, rng.random() < 0.15
@@ -187,6 +190,7 @@ class AlterPartitionStep(ControllerStep):
         isr: tuple[int, ...],
         recovering: bool,
     ) -> StepOutcome:
+        """Handle a proposal of a leader; `lag`: its broker epoch is so much too low."""
         tp = TopicPartition(topic, partition)
         epochs = tuple(epoch_of(state, member) for member in isr)
         recovery = RecoveryState(int(recovering))
@@ -208,9 +212,15 @@ class AlterPartitionStep(ControllerStep):
         return _written(state, records, NONE, partition=reported)
 
     def draw(self, rng: random.Random, state: ReferenceController) -> Step:
+        """Draw a proposal for some partition."""
         topic, partition = _partition(rng, state)
         registration = next(
-            (p for tp, p in state.control.partitions.items() if (tp.topic, tp.partition) == (topic, partition)), None
+            (
+                registered
+                for tp, registered in state.control.partitions.items()
+                if (tp.topic, tp.partition) == (topic, partition)
+            ),
+            None,
         )
         if registration is None:
             return self.name, rng.choice(FOUR), 0, topic, partition, 0, 0, (1,), False
@@ -249,6 +259,7 @@ class Reassign(ControllerStep):
     name, takes, result = "reassign", ("topic", "partition", "replicas"), ("error",)
 
     def apply(self, state: ReferenceController, topic: str, partition: int, replicas: tuple[int, ...] | None) -> StepOutcome:
+        """Request other replicas for a partition; None cancels a reassignment."""
         reassignment = Reassignment(TopicPartition(topic, partition), replicas)
         records, errors = requests.alter_partition_reassignments(state.control, (reassignment,))
         return _written(state, records, errors[0][1])
@@ -321,11 +332,13 @@ class Configure(ControllerStep):
     name, takes, result = "configure", ("type", "name", "key", "value"), ("error",)
 
     def apply(self, state: ReferenceController, kind: str, name: str, key: str, value: str | None) -> StepOutcome:
+        """Set a configuration of a topic or broker, or delete it with None."""
         change = ConfigChange(ConfigResource(kind, name), key, value)
         controller, (_, error) = quorum_controller.incremental_alter_configs(state.controller, (change,))
         return state._replace(controller=controller), {"error": error}
 
     def draw(self, rng: random.Random, state: ReferenceController) -> Step:
+        """Draw a change of min.insync.replicas or unclean.leader.election.enable."""
         topic, _ = _partition(rng, state)
         if rng.random() < 0.3:
             return self.name, TOPIC, topic, UNCLEAN_LEADER_ELECTION, rng.choice(("true", "false", None))

@@ -119,6 +119,7 @@ class KafkaBroker:
     process: KafkaProcess
 
     def __init__(self, build: KafkaBuild, clock: MovedClock | None = None) -> None:
+        """Prepare a broker and its controller; nothing starts yet."""
         self._messages = Messages(definitions_in(build.with_messages))
         self._build, self._clock, self._conditions = build, clock, Conditions()
         self.controller = ControllerStub(self._messages, BROKER, self._conditions)

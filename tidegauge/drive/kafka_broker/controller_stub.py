@@ -67,6 +67,7 @@ class MetadataLog:
     """Batches of metadata records, all of one leader epoch of the quorum."""
 
     def __init__(self, messages: Messages, epoch: int) -> None:
+        """Begin with an empty log; `epoch` is that of all its batches."""
         self._messages, self.epoch, self.end = messages, epoch, 0
         self._batches: list[bytes] = []
         self._base_offsets: list[int] = []
@@ -106,6 +107,7 @@ class Proposals:
     """
 
     def __init__(self, conditions: Conditions) -> None:
+        """Begin with no proposal pending."""
         self._conditions = conditions
         self._responses: dict[UUID, WireMessage] = {}
         self._requests, self._is_held, self._somebody_waits = 0, False, False
@@ -153,6 +155,7 @@ class ControllerStub:
     """
 
     def __init__(self, messages: Messages, broker: int, conditions: Conditions) -> None:
+        """Begin with an empty metadata log; `broker` is the id of the one broker."""
         self._messages, self._broker, self.conditions = messages, broker, conditions
         self.log = MetadataLog(messages, QUORUM_EPOCH)
         self._listener = Listener(messages, SERVED, self._handle, conditions)

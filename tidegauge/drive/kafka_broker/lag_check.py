@@ -47,6 +47,7 @@ class LagCheck:
     """The check of one broker. `checkpoint`: the file that shows its end; `lag_times_passed`: how often the lag time has."""
 
     def __init__(self, controller: ControllerStub, clock: MovedClock, checkpoint: Path) -> None:
+        """Begin with no path that plays."""
         self._controller, self._clock, self._checkpoint = controller, clock, checkpoint
         self._playing = 0
         self._asked: dict[UUID, asyncio.Future[None]] = {}

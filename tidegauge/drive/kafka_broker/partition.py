@@ -230,6 +230,7 @@ class DrivenPartition:
     """A partition on which one path is played, with the peers and the connection of a slot."""
 
     def __init__(self, slot: WorkerSlot, opening: Opening) -> None:
+        """Begin a partition on a new topic of the slot; nothing is sent yet."""
         self._slot, self._broker, self._opening, self.topic = slot, slot.broker, opening, slot.new_topic()
         self._peers = {name: slot.peers[name] for name in opening.peers}
         # Steps name brokers 1, 2, ..; the broker knows them by the ids of the slot.

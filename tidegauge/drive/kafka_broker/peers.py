@@ -50,6 +50,7 @@ class LeaderSession:
     """
 
     def __init__(self, node: int) -> None:
+        """Begin without a session; the peer answers as node `node`."""
         self._node = node
         self._cache, self._handler = sessions.FetchSessionCache(), FetchSessionHandler()
         self._context = sessions.FetchContext(sessions.SessionKind.FULL)
@@ -140,6 +141,7 @@ class Peer:
     def __init__(
         self, messages: Messages, controller: ControllerStub, conditions: Conditions, broker: int, node: int
     ) -> None:
+        """Prepare a peer that answers the fetches of the broker with what the path gives it."""
         self._controller, self._conditions, self._broker, self.node = controller, conditions, broker, node
         self._listener = Listener(messages, PEER_SERVES, self._handle, conditions)
         self._keep_alive_topic = uuid4()

@@ -26,6 +26,7 @@ class WorkerSlot:
     connection: Connection
 
     def __init__(self, broker: KafkaBroker, number: int) -> None:
+        """Take two peers of the broker, with ids that no other slot has."""
         self.broker, self._number, self._topics, self._rested_at = broker, number, 0, 0
         self.peers: Mapping[int, Peer] = {name: broker.peer(100 + 10 * number + name) for name in (2, 3)}
         self.other = Topic(uuid4(), f"other-{number}")

@@ -79,6 +79,7 @@ class MovedClock:
     session = MOVED_SESSION
 
     def __init__(self, library: Path) -> None:
+        """Make the shared file, with both offsets 0; `library` is what the process has to preload."""
         self._offsets = [0, 0]
         self._file = file = tempfile.TemporaryFile()  # noqa: SIM115  it lasts as long as the clock
         file.write(_OFFSETS.pack(0, 0))

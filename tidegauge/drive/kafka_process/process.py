@@ -45,6 +45,7 @@ class Guarded:
     """A folder, `home`, whose name begins with `prefix`, and at most one process at a time."""
 
     def __init__(self, prefix: str) -> None:
+        """Start the guard, which makes the folder and removes it when this process ends, however that happens."""
         self._guard = subprocess.Popen(
             # The standard library alone, for the guard must be there fast.
             bare_python_command(guard.__file__, str(scratch_root() / prefix)),
@@ -89,6 +90,7 @@ class Guarded:
         return self._read_line()
 
     def _read_line(self) -> dict[str, Any]:
+        """Return what the guard reports next. Raises WireError if it has ended."""
         line = self._guard.stdout.readline() if self._guard.stdout is not None else b""
         if not line:
             raise WireError(f"the guard of a process: expected a report of what it did; seen exit code {self._guard.wait()}")
@@ -169,6 +171,7 @@ class KafkaProcess:
     def __init__(
         self, class_path: str, properties: Mapping[str, object], environment: Mapping[str, str] = NO_ENVIRONMENT
     ) -> None:
+        """Write the configuration and an empty data directory; nothing starts yet."""
         self._class_path, self._java, self._node = class_path, find_java(), properties["node.id"]
         self._environment = environment
         self._guarded = Guarded("tidegauge-kafka-")
@@ -231,6 +234,7 @@ class KafkaProcess:
         return [line for line in lines if pattern.search(line)]
 
     def _command(self) -> list[str]:
+        """Return the command that starts Kafka."""
         settings = {
             "kafka.log": self.log,
             "log4j2.configurationFile": self.home / "log4j2.properties",

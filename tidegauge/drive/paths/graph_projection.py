@@ -237,6 +237,7 @@ def of_isr_changes(bounds: isr_model.IsrBounds, profile: Profile) -> Inputs:
         before, after = search.states[source], search.states[target]
         # Images that the leader has not read yet are in `images`, one for each partition epoch.
         last_image = before.registration.partition_epoch - len(before.images)
+        # What the leader gets by this step; None: the step is another broker's.
         seen = isr_step(before, label, after)
         if seen is not None:
             given[counted(Broker(before.leader), last_image, rename)][Input(seen)] = None

@@ -62,6 +62,7 @@ class SocketWire:
     """A wire over TCP, or over TLS if there is a context. `name`: the name of the host in its certificate."""
 
     def __init__(self, host: str, port: int, seconds: float, tls: ssl.SSLContext | None = None, name: str = "") -> None:
+        """Connect, and with `tls` agree on the encryption, within so many `seconds`."""
         self._socket, self._seconds = socket.create_connection((host, port), seconds), seconds
         self.heed: Callable[[], None] | None = None
         """Is called while a response is waited for, and may raise."""
@@ -119,6 +120,7 @@ class _InterruptibleWire:
     """A wire that calls `heed` before it sends, and while it waits."""
 
     def __init__(self, wire: Wire, heed: Callable[[], None]) -> None:
+        """Wrap a wire; one over a socket calls `heed` itself while it waits."""
         self._wire, self._heed = wire, heed
         if isinstance(wire, SocketWire):
             wire.heed = heed
@@ -188,6 +190,7 @@ class BrokerConnection:
     """A client's connection to one broker, opened when it is first needed. `keep` gets every exchange."""
 
     def __init__(self, messages: Messages, dial: Dial, host: str, port: int, keep: Callable[[WireExchange], None]) -> None:
+        """Prepare a connection; it is opened with the first request."""
         self._messages, self._dial, self._keep = messages, dial, keep
         self._host, self._port, self.place = host, port, f"{host}:{port}"
         self._wire: Wire | None = None

@@ -28,6 +28,7 @@ class Fixtures:
     """Fixtures, in topics whose names begin with `prefix`. `check`: the id of the running check."""
 
     def __init__(self, topics: Topics, prefix: str) -> None:
+        """Begin with no topic."""
         self._topics, self._prefix, self.first = topics, prefix, topics.first
         self.check = ""
         self._producer: tuple[int, int] | None = None

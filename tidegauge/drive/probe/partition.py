@@ -53,6 +53,7 @@ class ProbePartition:
     """
 
     def __init__(self, connection: BrokerConnection, name: str, topic_id: UUID, epoch: int) -> None:
+        """Take a partition whose log is empty; `epoch` is its leader epoch."""
         self.connection, self.name, self.id, self.epoch = connection, name, topic_id, epoch
         self.batches: list[tuple[int, int]] = []
         self.epochs: list[int] = []
@@ -227,6 +228,7 @@ class ProbeSession:
     """
 
     def __init__(self, connection: BrokerConnection, opening: WireRequest, opened: WireMessage) -> None:
+        """Take the session that a response has opened: the next request has epoch 1."""
         self.connection, self.opening, self.opened = connection, opening, opened
         self.id: int = opened["sessionId"]
         self.epoch = next_session_epoch(INITIAL_EPOCH)

@@ -90,6 +90,7 @@ def secured(seconds: float, security: ClientSecurity = NO_SECURITY) -> SecureDia
     """Return a dial for connections that wait at most some seconds for anything."""
 
     def dial(address: str, port: int, name: str) -> Wire:
+        """Connect and log in; a wire that cannot log in is closed."""
         wire = SocketWire(address, port, seconds, security.tls, name)
         try:
             if security.credentials is not None:
@@ -286,6 +287,7 @@ def staying_with(host: str, dial: SecureDial, *, follow_metadata: bool) -> Dial:
     """Return a dial that goes to the host that the user named, or also to others that Metadata may name."""
 
     def dial_if_allowed(named: str, port: int) -> Wire:
+        """Connect to a host that Metadata names, if it is the user's own or may be asked. Raises OSError."""
         if not follow_metadata and named.lower() != host.lower():
             raise OSError(0, f"Metadata names the host {shown(named)}, not {host}; --follow-metadata goes there")
         if named.lower() == host.lower():

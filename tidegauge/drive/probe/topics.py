@@ -77,6 +77,7 @@ class Cleanup:
     """
 
     def __init__(self, delete: Callable[[str], int], is_named: Callable[[str], bool]) -> None:
+        """Begin with nothing to remove."""
         self._delete, self._is_named = delete, is_named
         self.left: dict[str, str] = {}
         self._uncertain: set[str] = set()
@@ -150,6 +151,7 @@ class Topics:
         follow_metadata: bool = False,
         note: Callable[[str], None] = lambda _: None,
     ) -> None:
+        """Prepare the first connection, to `place`. `patience`: seconds to wait for a topic; `note` gets remarks."""
         self._messages, self._dial, self._keep, self._pause, self._patience = messages, dial, keep, pause, patience
         self.first = BrokerConnection(messages, dial, *place, keep)
         self._place, self._follow_metadata, self._note = place, follow_metadata, note
@@ -193,11 +195,13 @@ class Topics:
         """Wait until the leader serves the partition, in a leader epoch after `behind`. Raises UndecidedError."""
 
         def serving() -> ProbePartition | None:
+            """Return the partition once its leader serves it, else None."""
             metadata = self._metadata(name)
             topic = single_entry(metadata, "topics")
             partitions = topic["partitions"][:1] if topic["errorCode"] == errors.NONE else []
             if partitions:
                 self._cleanup.created(name)
+            # Before Metadata version 7 there is no leader epoch.
             epoch = max(partitions[0].get("leaderEpoch", 0), 0) if partitions else UNDEFINED
             if not partitions or partitions[0]["leaderId"] < 0 or epoch <= behind:
                 return None

@@ -61,6 +61,7 @@ class Program:
     """An executable. Raises DrivenProgramError when it cannot be started."""
 
     def __init__(self, command: Sequence[str]) -> None:
+        """Start the program in a session of its own, with pipes that never block."""
         pipe = subprocess.PIPE
         try:
             # A session of its own: what it has started is ended with it.
@@ -140,6 +141,7 @@ class StdioNode:
     def __init__(
         self, command: Sequence[str], timeout: float = 10.0, launch: Callable[[Sequence[str]], RunningProgram] = Program
     ) -> None:
+        """Keep the command; the program starts when it is first needed."""
         self._command, self._timeout, self._launch = list(command), timeout, launch
         self._program: RunningProgram | None = None
         self._capabilities: Capabilities | None = None

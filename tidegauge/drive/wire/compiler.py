@@ -116,6 +116,7 @@ def _sized(form: str, pack: Callable[[Any], bytes], unpack: Callable[[bytes], An
     """Return a maker of codecs, by (flexible, nullable), of values with a length before them."""
 
     def codec(flexible: bool, nullable: bool) -> Codec:
+        """Return the codec of bytes or text with its length before it; null is length -1."""
         length = _length(flexible, form)
 
         def write(out: bytearray, value: Any) -> None:
@@ -361,6 +362,7 @@ def _numbers(fields: Sequence[_Field]) -> _Part:
         out += packed.pack(*values)
 
     def read(cursor: Cursor, value: WireMessage) -> None:
+        """Read all numbers of a run of fixed fields at once."""
         try:
             values = packed.unpack_from(cursor.data, cursor.at)
         except struct.error:
@@ -498,6 +500,7 @@ class Messages:
     """The messages of a release by name."""
 
     def __init__(self, definitions: Iterable[Definition]) -> None:
+        """Index the definitions; a codec is compiled when its message and version are first used."""
         self._definitions = {definition["name"]: definition for definition in definitions}
         self._requests = {
             definition["apiKey"]: definition["name"].removesuffix("Request")

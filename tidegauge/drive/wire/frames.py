@@ -91,6 +91,7 @@ class Connection:
     """A client's connection to a broker, which many tasks may share."""
 
     def __init__(self, messages: Messages, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, client: str) -> None:
+        """Take an open connection; `client` is the client id of its requests."""
         self._messages, self._reader, self._writer, self._client = messages, reader, writer, client.encode()
         self._correlation_ids = itertools.count(1)
         self._turn = asyncio.Lock()
@@ -230,6 +231,7 @@ class Listener:
     """A listening port that serves the named requests; each connection is served one request after the other."""
 
     def __init__(self, messages: Messages, serves: Iterable[str], handler: Handler, conditions: Conditions) -> None:
+        """Prepare a listener; `serves` are the requests that ApiVersions offers, `handler` answers them."""
         self._messages, self._handler, self._conditions = messages, handler, conditions
         self._serves = {name: messages.versions(f"{name}Request") for name in serves if f"{name}Request" in messages}
         self._server: asyncio.Server | None = None
@@ -299,6 +301,7 @@ class Listener:
         return {"errorCode": 0 if is_known else UNSUPPORTED_VERSION, "apiKeys": sorted(keys, key=lambda api: api["apiKey"])}
 
     def _encode(self, name: str, version: int, correlation_id: int, body: WireMessage) -> bytes:
+        """Return a response as a frame; that of ApiVersions always has the oldest header (KIP-511)."""
         flexible = name != API_VERSIONS and self._messages.is_flexible(f"{name}Response", version)
         head = struct.pack(">i", correlation_id) + (b"\0" if flexible else b"")
         return _framed(head + self._messages.write(f"{name}Response", version, body))

@@ -110,6 +110,7 @@ class Walker:
     """Successors of one model's states, remembered: for walks and anything else that takes many steps."""
 
     def __init__(self, bounds: Bounds, profile: ModelProfile | str = FETCH_TRUNCATION, rules: Rules | None = None) -> None:
+        """Begin at the initial state within these bounds; `rules` replaces rules by wrong ones."""
         self._memo = Memo()
         self.start = self._memo.cluster(initial(bounds, as_profile(profile, bounds.brokers), rules))
         self._violations: dict[tuple[Hashable, ...], Violation | None] = {}

@@ -98,6 +98,7 @@ def _no_divergence_check(
 def _divergence_by_epoch_only(
     epochs: Ints, starts: Ints, log_start: int, log_end: int, fetch_offset: int, last_fetched_epoch: int
 ) -> tuple[int, int, int]:
+    """Read where only the end offset of the epoch says that the logs diverge."""
     decision, epoch, end = rules.fetch_decision(epochs, starts, log_start, log_end, fetch_offset, last_fetched_epoch)
     if decision == rules.DIVERGING and epoch == last_fetched_epoch and fetch_offset <= log_end:
         return rules.READ, rules.UNDEFINED, rules.UNDEFINED

@@ -171,6 +171,7 @@ def _alter_partition_steps(
 
 
 def _handle_response(state: IsrCluster, response: AlterPartitionResponse, proposed: PartitionState) -> IsrCluster:
+    """Return the state in which the leader has taken the controller's response."""
     metadata = _metadata(state, eligible=False)
     leader, _ = partition_.handle_alter_partition_response(state.setup, state.leader, proposed, response, metadata, NOW)
     return _with_leader(state, leader)._replace(exchange=None)

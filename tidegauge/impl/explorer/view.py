@@ -48,7 +48,11 @@ def view(cluster: Cluster) -> View:
 
 
 def view_of_parts(brokers: tuple[View, ...], controller: View, cluster: Cluster) -> View:
-    """Combine the views of brokers and controller with the rest of the state."""
+    """Combine the views of brokers and controller with the rest of the state.
+
+    The order is that of MCReplication!View; what a model does not have (ELR, deletions, clients, abandoned requests) is left
+    out of its views.
+    """
     if cluster.model.setup.profile.elr:
         controller = (*controller, *_eligible_view(cluster))
     deleted = (cluster.deleted,) if cluster.deleted else ()
@@ -120,6 +124,7 @@ def _answered_epochs(response: FetchResponseInFlight) -> tuple[int, ...]:
 
 
 def _role(setup: Setup, broker: Broker, *, alone: bool) -> int:
+    """Return a broker's role as the specification has it."""
     if broker.partition.leader_epoch == UNDEFINED:
         return NO_ROLE
     if broker.partition.is_leader:

@@ -250,6 +250,7 @@ def premise_groups(bounded: tuple[Group, ...]) -> tuple[Group, ...]:
     """Return the two groups of this file, over the bounded lemmas."""
 
     def idle(namespace: Mapping[str, Any], most: int) -> list[GoalResult]:
+        """Return the goals that no premise of a lemma is idle: without each, some other goal is lost."""
         del most
         lemmas = [lemma for group in bounded for lemma in group.lemmas]
         return [result for lemma in lemmas for result in no_premise_is_idle(lemma, namespace)]

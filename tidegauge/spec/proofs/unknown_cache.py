@@ -31,6 +31,7 @@ def cache_explaining(seen: ObservedTruncation) -> LogValue | None:
     for entries in range(5):
 
         def not_seen(path: ProofPath, entries: int = entries) -> None:
+            """Claim that no cache makes a follower truncate as was seen: a counter-model is one that does."""
             log = well_formed_log(path, "cache", entries)
             path.assume(log.log_end == seen.log_end)
             if seen.log_start is not None:

@@ -58,6 +58,7 @@ class GraphReporter:
     """Builds the graph from the lines that PrintSource with PrintTarget print, or PrintStep."""
 
     def __init__(self) -> None:
+        """Begin with an empty graph."""
         self.graph = LabelledGraph()
         self._source: int | None = None
         self._states: dict[str, int] = {}

@@ -41,6 +41,7 @@ class ModelValue:
 
 class _Reader:
     def __init__(self, text: str) -> None:
+        """Begin at the first token of a value that TLC printed."""
         self.text = text
         self.at = 0
         self.kind = ""

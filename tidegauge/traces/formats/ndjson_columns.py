@@ -342,6 +342,7 @@ class _EventTable:
     """Columns of a known number of lines, filled block by block."""
 
     def __init__(self, lines: int, config: Config) -> None:
+        """Make columns for so many lines, empty yet."""
         self.filled, self.lines = 0, lines
         self.node_fields, self.positions = _NodePositions(config), positions(config)
         self.event, self.node, self.seq = (np.empty(lines, np.int64) for _ in range(3))

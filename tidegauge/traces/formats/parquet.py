@@ -63,6 +63,7 @@ class _File:
     """A Parquet file to which whole traces are written, numbered from 0."""
 
     def __init__(self, path: str | Path, config: Config, columns: Sequence[pa.Field], **metadata: Any) -> None:
+        """Begin a file whose traces share a config; `metadata` goes into its footer beside that."""
         head = {"v": VERSION, "unknown": UNKNOWN, "config": schema.as_json(config), **metadata}
         fields = [pa.field(TRACE, pa.int32(), nullable=False), *columns]
         self.schema = pa.schema(fields, metadata={METADATA: json.dumps(head)})
@@ -103,6 +104,7 @@ class Writer(_File):
     """The wide layout, with columns for `fields`."""
 
     def __init__(self, path: str | Path, config: Config, fields: Sequence[str], row_group: int = ROW_GROUP) -> None:
+        """Begin a file with these fields; `row_group` is the number of rows at which a row group is written."""
         self.fields = tuple(name for name in INT_FIELDS if name in fields)
         self.with_epochs = EPOCHS in fields
         self.most_rows = row_group
@@ -230,6 +232,7 @@ class Reader:
     """
 
     def __init__(self, path: str | Path, opened: Callable[[], pa.NativeFile] | None = None) -> None:
+        """Open a file, and read its footer, config and table of events. Raises Unreadable."""
         self.path = str(path)
         self._local = opened is None
         self._opened: Callable[[], Any] = opened if opened is not None else partial(Path(path).open, "rb")

@@ -67,6 +67,7 @@ class _Reports:
     """The events of one topic id, and the brokers that have a replica loaded."""
 
     def __init__(self, events: list[Event]) -> None:
+        """Begin with no broker that has the replica; `events` gets what is reported."""
         self.events = events
         self.loaded: set[int] = set()
         self.changed = False

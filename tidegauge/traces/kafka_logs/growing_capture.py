@@ -53,6 +53,7 @@ class GrowingCapture:
     """What was read of the logs at `root`."""
 
     def __init__(self, root: Path, layout: str | None = None, lines: int = LINES) -> None:
+        """Begin with an empty window, which is full with so many new `lines`."""
         self.root = root
         self.layout = layout
         self.lines = lines
@@ -64,6 +65,7 @@ class GrowingCapture:
         """New problems; the caller clears the list."""
         self._logs: dict[LogFile, _LogInWindow] = {}
         self._fresh = 0
+        """Lines that were read since the window began."""
         self._target = 0
         """The latest time in any log when the window became full."""
         self._latest: dict[int, int] = {}

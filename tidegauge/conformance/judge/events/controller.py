@@ -33,6 +33,7 @@ def check_assignment(st: s.State, isr: int, to: Assignment) -> None:
     if to.adding != UNKNOWN and to.removing != UNKNOWN:
         decide(st, RULE.CTRL_08, to.adding & to.removing == 0, field.ADDING, to.adding & ~to.removing, to.adding)
     if to.replicas == UNKNOWN:
+        # Without a reassignment every broker of the trace is a replica.
         if to.elr != UNKNOWN and st[s.OPTION, s.REASSIGNED] == 1:
             undecided(st, RULE.CTRL_06, 1 << field.REPLICAS)
         return
@@ -52,6 +53,7 @@ def check_elr(st: s.State, partition_epoch: int, isr: int, to: Assignment) -> No
         return
     old, old_isr, old_replicas = st[s.PARTITION, s.C_ELR], st[s.PARTITION, s.C_ISR], st[s.PARTITION, s.C_REPLICAS]
     before = st[s.PARTITION, s.C_PARTITION_EPOCH]
+    # A change in between was not seen, and may have made any replica eligible.
     missed = UNKNOWN not in (before, partition_epoch) and partition_epoch != before + 1
     if UNKNOWN in (old, old_isr) or missed:
         if st[s.PARTITION, s.C_EPOCH] != UNKNOWN:
@@ -63,6 +65,7 @@ def check_elr(st: s.State, partition_epoch: int, isr: int, to: Assignment) -> No
             were &= old_replicas
         decide(st, RULE.CTRL_07, to.elr & ~were == 0, field.ELR, to.elr & were, to.elr)
     for b in range(st[s.OPTION, s.BROKERS]):
+        # The controller knows that this broker's log may lack records (KIP-966).
         if to.elr >> b & 1 == 1 and st[s.REPLICAS + b, s.LOST] == s.REGISTERED:
             decide(st, RULE.CTRL_07, False, field.ELR, to.elr & ~(1 << b), to.elr)
     # Once the ISR is large enough the ELR is empty. In a broker's log (LAG_RULE) min.insync.replicas may have been changed
@@ -113,6 +116,7 @@ def update_elr(st: s.State, isr: int, to: Assignment) -> None:
     elif UNKNOWN in (old, old_isr):
         st[s.PARTITION, s.C_ELIGIBLE] = UNKNOWN
     else:
+        # Whoever leaves an ISR that becomes too small stays eligible.
         st[s.PARTITION, s.C_ELIGIBLE] = (old | old_isr) & ~isr
     st[s.PARTITION, s.C_ELR] = to.elr
     st[s.PARTITION, s.C_REPLICAS] = to.replicas
@@ -261,6 +265,7 @@ def registration_changed(
     elif leader != old_leader:
         decide(st, RULE.CTRL_02, epoch == old_epoch + 1, field.LEADER_EPOCH, old_epoch + 1, epoch)
     else:
+        # Some changes raise the epoch of a leader that stays, such as the removal of a replica.
         decide(st, RULE.CTRL_02, old_epoch <= epoch <= old_epoch + 1, field.LEADER_EPOCH, old_epoch, epoch)
     if partition_epoch != UNKNOWN and st[s.PARTITION, s.C_PARTITION_EPOCH] != UNKNOWN:
         expected = st[s.PARTITION, s.C_PARTITION_EPOCH] + 1
@@ -303,6 +308,7 @@ def isr_not_empty(st: s.State, isr: int) -> None:
 def election(st: s.State, leader: int, epoch: int, old_isr: int, clean: int) -> None:
     """Check CTRL-01: the leader of a clean election was in the ISR, or eligible; note an unclean one."""
     candidates = old_isr
+    # With ELR the last member may leave the ISR in the change that elects another: who was eligible decides then.
     last_member_left = (
         st[s.OPTION, s.ELR] == 1 and old_isr > 0 and old_isr & (old_isr - 1) == 0 and old_isr >> leader & 1 == 0
     )
@@ -330,6 +336,7 @@ def election(st: s.State, leader: int, epoch: int, old_isr: int, clean: int) -> 
 
 def isr_grown(st: s.State, leader: int, old_isr: int, isr: int, live: int) -> None:
     """Check ISR-04: within a leader epoch the ISR grows only by what the leader proposed, and only by live brokers."""
+    # No member was added.
     if isr | old_isr == old_isr:
         return
     if leader == UNKNOWN:

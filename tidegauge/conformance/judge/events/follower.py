@@ -76,6 +76,7 @@ def check_accepted(st: s.State, b: int, leader: int, epoch: int, offset: int) ->
         return
     ready = role == s.FOLLOWING and agree_if_known(st[s.REPLICAS + b, s.LEADER], leader)
     ok = accepts_fetch_response(leo, own, ready, offset, epoch, s.has_switch(st, s.RESPONSE_EPOCH_CHECKED, b))
+    # One fault is named: another sender than its leader, else the epoch of the request, else its offset.
     if not ready:
         not_from_leader(st, b, leader)
     elif offset == leo:
@@ -171,10 +172,12 @@ def append_fetched(st: s.State, b: int, t: int, data: Records, leo: int, reporte
     """Check APPEND-02: fetched records go to the follower's log end, none of an epoch above its own (KAFKA-18723)."""
     before, base, end, rec_epoch = st[s.REPLICAS + b, s.LEO], data.base, data.end, data.epoch
     if reported:
+        # The event reports the epochs of its records, as pairs of epoch and first offset.
         for i in range(len(pairs) // 2):
             cache_assign(st, b, pairs[2 * i], pairs[2 * i + 1])
         if len(pairs) > 0 and rec_epoch != UNKNOWN and st[s.REPLICAS + b, s.CACHED] != UNKNOWN:
             as_expected(st, RULE.EPOCH_02, field.REC_EPOCH, cache_latest(st, b), rec_epoch)
+    # Which records there were is not reported: only the log end shows something.
     if base < 0 or end < 0:
         undecided(st, RULE.APPEND_02, 1 << field.REC_BASE | 1 << field.REC_END)
         if not reported and (leo == UNKNOWN or leo != before):
@@ -236,6 +239,7 @@ def raise_log_start(st: s.State, b: int, res_log_start: int, log_start: int) -> 
         expected = max(old, res_log_start) if res_log_start <= hw else old
     same(st, RULE.LOG_03, field.LOG_START, expected, log_start, 1 << field.RES_LOG_START | 1 << field.LOG_START)
     log_start = expected if log_start == UNKNOWN else log_start
+    # A log start that may have moved may have taken entries of the cache with it.
     if log_start == UNKNOWN:
         st[s.REPLICAS + b, s.CACHED] = UNKNOWN
     elif log_start != old:

@@ -100,6 +100,7 @@ def expand_isr(st: s.State, b: int, f: int, isr: int, remote_leo: int, broker_ep
     """Check ISR-01: the replica has caught up (Partition#isFollowerInSync), and the proposal adds only this one."""
     alive(st, b)
     hw, epoch_start = st[s.REPLICAS + b, s.HW], st[s.REPLICAS + b, s.EPOCH_START]
+    # Older leaders let a replica join that has the high watermark, wherever the leader epoch begins.
     if not s.has_switch(st, s.JOIN_NEEDS_EPOCH_START, b):
         epoch_start = 0
     joins = remote_leo if remote_leo != UNKNOWN else st[s.pair(st, f, b), s.REMOTE]
@@ -107,6 +108,7 @@ def expand_isr(st: s.State, b: int, f: int, isr: int, remote_leo: int, broker_ep
         undecided(st, RULE.ISR_01, 1 << field.REMOTE_LEO | 1 << field.HW | 1 << field.EPOCH_START)
     elif may_join_isr(joins, hw, epoch_start):
         decide(st, RULE.ISR_01, True, field.REMOTE_LEO, joins, joins)
+    # Only a log end that the event itself reports can fail; one recorded earlier may be outdated.
     elif remote_leo != UNKNOWN:
         decide(st, RULE.ISR_01, False, field.REMOTE_LEO, max(hw, epoch_start), joins)
     else:
@@ -129,6 +131,7 @@ def log_end_was_fetched(st: s.State, p: int, f: int, own: int, remote_leo: int) 
     `own`: the leader epoch that the fetch in flight must have; UNKNOWN where requests have none.
     """
     kind, recorded = st[p, s.KIND], st[p, s.REMOTE]
+    # A request that was overtaken may have been handled too: then any offset may have been recorded.
     if recorded == UNKNOWN or st[p, s.OLD_KIND] in (s.REQUEST, UNKNOWN) or st[p, s.MORE_OVERTAKEN] == 1:
         return
     if st[s.PARTITION, s.OBSERVED] >> f & 1 == 0:  # a follower without events may have sent anything
@@ -210,6 +213,7 @@ def produce_ack(st: s.State, b: int, acks: int, end: int, epoch: int, error: int
     """Check ACK-01: an acks=all produce is answered once the high watermark has passed it; and by a leader (ACK-02)."""
     responds(st, b, error)
     acknowledged_by_leader(st, b, acks, error)
+    # Only an acknowledgement of acks=all promises that the record is committed.
     if error != NONE or acks != -1 or end == UNKNOWN:
         if error == UNKNOWN or acks == UNKNOWN or (error == NONE and acks == -1):
             undecided(st, RULE.ACK_01, 1 << field.ACKS | 1 << field.ERROR | 1 << field.REC_END)
@@ -230,6 +234,7 @@ def acknowledged_by_leader(st: s.State, b: int, acks: int, error: int) -> None:
     the records ended, and another leader's may stand there by then.
     """
     role = st[s.REPLICAS + b, s.ROLE]
+    # With other acks nobody waits for a high watermark.
     if acks not in (-1, UNKNOWN):
         return
     if error not in (NONE, UNKNOWN):
@@ -247,6 +252,7 @@ def acknowledged_by_leader(st: s.State, b: int, acks: int, error: int) -> None:
 def consumer_read(st: s.State, b: int, bound: int, end: int) -> None:
     """Check READ-01: no consumer is shown a record at or above the high watermark."""
     alive(st, b)
+    # The response may report the bound up to which it read, or only the end of its records.
     shown = bound if bound != UNKNOWN else end
     hw = st[s.REPLICAS + b, s.HW]
     if UNKNOWN in (hw, shown):

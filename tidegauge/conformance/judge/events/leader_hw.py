@@ -37,6 +37,7 @@ def under_min(st: s.State, b: int, isr: int) -> int:
     members, least = size_of(isr, n), read_min_isr(st, b)
     if least == UNKNOWN:
         return UNKNOWN
+    # Where the ISR is large enough the number of replicas does not matter.
     if members >= least:
         return 0
     if st[s.OPTION, s.REASSIGNED] == 0:
@@ -57,7 +58,10 @@ def too_few(st: s.State, b: int, isr: int) -> int:
 
 
 def gather_log_ends(st: s.State, b: int, maximal: int) -> bool:
-    """Fill the rows LEOS and COUNTED for the leader's rule; False when a LEO that counts is unknown."""
+    """Fill the rows LEOS and COUNTED for the leader's rule; return False when a log end that counts is unknown.
+
+    `maximal` is the bit mask of the members that count: the ISR, and those that are proposed.
+    """
     n = st[s.OPTION, s.BROKERS]
     known = True
     for r in range(n):
@@ -120,6 +124,7 @@ def expected_hw(st: s.State, b: int, isr: int, trigger: int, reported: int) -> i
         return UNKNOWN
     n = st[s.OPTION, s.BROKERS]
     tried = leader_high_watermark(hw, leo, s.entries(st, s.LEOS, n), s.flags(st, s.COUNTED, n), short == 1)
+    # It may not have tried: then the HW that it reports decides.
     stays = trigger == UNKNOWN and tried != hw and reported in (UNKNOWN, hw)
     return int(reported) if stays else tried
 
@@ -153,7 +158,10 @@ def advance(st: s.State, b: int, reported: int, trigger: int) -> None:
 
 
 def lower_bound_of_hw(st: s.State, b: int, isr: int, reported: int, trigger: int) -> None:
-    """Check HW-03 where replicas outside the ISR may count: the HW is not below what all replicas have."""
+    """Check HW-03 where replicas outside the ISR may count: the HW is not below what all replicas have.
+
+    `trigger` is 1 where the leader surely tried to advance, 0 where it did not, UNKNOWN where it may have.
+    """
     hw, leo = st[s.REPLICAS + b, s.HW], st[s.REPLICAS + b, s.LEO]
     if trigger != 1:
         return
@@ -168,6 +176,7 @@ def lower_bound_of_hw(st: s.State, b: int, isr: int, reported: int, trigger: int
     if short == UNKNOWN:
         undecided(st, RULE.HW_03, 1 << field.REPLICAS)
         return
+    # Whoever counts, the lowest of all replicas is the least that the rule can give.
     least = leader_high_watermark(hw, leo, s.entries(st, s.LEOS, n), s.flags(st, s.COUNTED, n), short == 1)
     decide(st, RULE.HW_03, reported >= least, field.HW, least, reported)
 
@@ -230,12 +239,16 @@ def hw_raised(st: s.State, b: int, isr: int, reported: int) -> None:
 
 
 def log_ends_are_current(st: s.State, b: int, maximal: int, reported: int) -> None:
-    """Check HW-08: no LEO that let the HW pass was recorded before another broker led (finding F2)."""
+    """Check HW-08: no log end that lets the HW pass was recorded before another broker led (finding F2).
+
+    `maximal` is the bit mask of the members that count (Partition#maximalIsr), `reported` the HW that the leader has now.
+    """
     n = st[s.OPTION, s.BROKERS]
     epoch = st[s.REPLICAS + b, s.EPOCH]
     for r in range(n):
         if r != b and maximal >> r & 1 == 1:
             recorded = st[s.pair(st, r, b), s.REMOTE_EPOCH]
+            # Recorded since it leads in this epoch.
             if recorded == epoch and epoch != UNKNOWN:
                 decide(st, RULE.HW_08, True, field.HW, reported, reported)
             elif recorded == UNKNOWN or epoch == UNKNOWN:

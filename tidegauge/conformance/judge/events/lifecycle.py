@@ -147,6 +147,7 @@ def begins(st: s.State, b: int) -> None:
 def compare_cache(st: s.State, b: int, rule: int, pairs: s.Ints) -> None:
     """Judge a cache that is reported whole against the one that the events made, and continue with the reported one."""
     n = len(pairs) // 2
+    # The caller judges again with a larger table.
     if n > st[s.PARTITION, s.CACHE_ROOM]:
         st[s.PARTITION, s.OVERFLOW] |= s.LOGS_FULL
         return
@@ -235,6 +236,7 @@ def observe(st: s.State, b: int, leo: int, hw: int, log_start: int, reported: bo
         as_expected(st, RULE.LOG_02, field.LEO, st[s.REPLICAS + b, s.LEO], leo)
     if st[s.REPLICAS + b, s.LOG_START] != UNKNOWN and log_start != UNKNOWN:
         as_expected(st, RULE.LOG_02, field.LOG_START, st[s.REPLICAS + b, s.LOG_START], log_start)
+    # After an orderly stop the checkpoint is the last high watermark; at any other time it may be older.
     if hw != UNKNOWN and st[s.REPLICAS + b, s.STOPPED] == 1 and st[s.REPLICAS + b, s.HW] != UNKNOWN:
         as_expected(st, RULE.LOG_02, field.HW, st[s.REPLICAS + b, s.HW], hw)
     elif UNKNOWN not in (hw, st[s.REPLICAS + b, s.HIGHEST_HW]):
@@ -276,6 +278,7 @@ def acked_records_present(st: s.State, b: int) -> None:
 
 def holds_acked(st: s.State, b: int, t: int, end: int) -> None:
     """Check DATA-03: replica b has the log of a term up to `end`, which was acknowledged."""
+    # Nothing was acknowledged, or an unclean election has given it up since.
     if end == 0 or st[s.term(st, t), s.T_EPOCH] < st[s.PARTITION, s.UNCLEAN]:
         return
     leo, cached = st[s.REPLICAS + b, s.LEO], st[s.REPLICAS + b, s.CACHED]
@@ -317,6 +320,7 @@ def pair_agrees(st: s.State, a: int, b: int) -> None:
     if UNKNOWN in (hw_a, hw_b):
         undecided(st, RULE.DATA_02, 1 << field.HW)
         return
+    # Only what both call committed must be the same.
     end = min(hw_a, hw_b)
     start = int(st[s.PARTITION, s.DELETED_UPTO])
     if end <= start:
@@ -325,6 +329,7 @@ def pair_agrees(st: s.State, a: int, b: int) -> None:
         undecided(st, RULE.DATA_02, 1 << field.EPOCHS)
         return
     upto = agree_until(st, a, st[s.REPLICAS + a, s.CACHED], b, st[s.REPLICAS + b, s.CACHED], start, end)
+    # An unclean election that the trace does not show may have made the logs differ.
     unseen = st[s.PARTITION, s.C_EPOCH] == UNKNOWN or st[s.PARTITION, s.ELECTIONS_UNOBSERVED] == 1
     if upto < end and unseen and st[s.OPTION, s.ELECTIONS_CLEAN] == 0:
         undecided(st, RULE.DATA_02, 1 << field.CLEAN)

@@ -76,8 +76,10 @@ def check_registered(st: s.State, epoch: int, isr: int, old: int) -> None:
     latest = st[s.PARTITION, s.C_EPOCH]
     heard = st[s.PARTITION, s.OBSERVED] >> st[s.OPTION, s.BROKERS] & 1 == 1
     first = st[s.PARTITION, s.FIRST_EPOCH]
+    # From before the first registration of the trace, or from a controller that the trace does not hear.
     if UNKNOWN in (latest, first) or epoch < first or forgotten or not heard:
         undecided(st, RULE.CTRL_03, 1 << field.LEADER_EPOCH)
+    # No registration has this epoch yet: the broker has made it up.
     elif epoch > latest:
         decide(st, RULE.CTRL_03, False, field.LEADER_EPOCH, latest, epoch)
     elif UNKNOWN in (isr, st[s.PARTITION, s.C_ISR]):
@@ -174,8 +176,10 @@ def pending_after_metadata(st: s.State, b: int, epoch: int, partition_epoch: int
     pending, old = st[s.REPLICAS + b, s.PENDING], st[s.REPLICAS + b, s.PARTITION_EPOCH]
     if first or pending == 0:  # `first`: b is first observed as it is elected, before it can propose anything
         return 0
+    # A new leader epoch ends every proposal of the one before.
     if epoch != st[s.REPLICAS + b, s.EPOCH] and UNKNOWN not in (epoch, st[s.REPLICAS + b, s.EPOCH]):
         return 0
+    # The ISR that it read has every member that it proposed.
     if UNKNOWN not in (pending, isr) and pending | isr == isr:
         return 0
     if UNKNOWN in (old, partition_epoch):

@@ -99,6 +99,7 @@ def is_older_process(st: s.State, f: int, p: int, process: int) -> int:
 
 def check_decision(st: s.State, b: int, f: int, p: int, error: int, div_epoch: int, div_end: int, records_from: int) -> int:
     """Check FETCH-05: the response is READ, DIVERGING or OUT_OF_RANGE as the rule decides. Return which it was."""
+    # -1 in a field of the divergence is null: the response has none.
     reported = READ if records_from >= 0 or div_epoch == -1 or div_end == -1 else UNKNOWN
     if error == OFFSET_OUT_OF_RANGE:
         reported = OUT_OF_RANGE

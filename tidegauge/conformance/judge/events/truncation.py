@@ -75,7 +75,10 @@ def truncate(
 
 
 def truncate_at(st: s.State, b: int, target: int, after: ReportedLog) -> None:
-    """Check TRUNC-03 and HW-07: LEO and HW are lowered to the target. UnifiedLog#truncateTo."""
+    """Check TRUNC-03 and HW-07: LEO and HW are lowered to the target. UnifiedLog#truncateTo.
+
+    The last argument of each check is the bit mask of the fields that would decide it where something is unknown.
+    """
     before = st[s.REPLICAS + b, s.LEO]
     # UNKNOWN is below every number, so the minimum with it is UNKNOWN.
     leo_becomes(st, b, RULE.TRUNC_03, min(before, target), after.leo, 1 << field.TARGET | 1 << field.LEO_BEFORE)
@@ -108,6 +111,7 @@ def handle_diverging_response(
     p = s.pair(st, b, leader)
     epoch, offset, div_epoch, div_end = asked.epoch, asked.offset, response.div_epoch, response.div_end
     carries_no_error(st, response.error)
+    # Fields of the request that the follower does not report are those of the request in flight.
     if st[p, s.KIND] in (s.DIVERGED, s.DELAYED):
         epoch = st[p, s.REQ_EPOCH] if epoch == UNKNOWN else epoch
         offset = st[p, s.REQ_OFFSET] if offset == UNKNOWN else offset
@@ -171,6 +175,7 @@ def handle_out_of_range(
     alive(st, b)
     log_unmoved(st, b, before)
     p, epoch, offset = s.pair(st, b, leader), asked.epoch, asked.offset
+    # Fields of the request that the follower does not report are those of the request in flight.
     if st[p, s.KIND] in (s.OUT_OF_RANGE, s.DELAYED):
         epoch = st[p, s.REQ_EPOCH] if epoch == UNKNOWN else epoch
         offset = st[p, s.REQ_OFFSET] if offset == UNKNOWN else offset

@@ -30,6 +30,7 @@ def _acknowledged(acks: int) -> Callable[[Fixtures], Script]:
     """Make the check that appends with these acks are acknowledged, and are in the log then."""
 
     def script(fixtures: Fixtures) -> Script:
+        """Append batches of one and more records, and expect all of them in the log."""
         partition = fixtures.fresh()
         for records in (1, 3, 1):
             yield expect_append(partition, records, acks)

@@ -46,6 +46,7 @@ def _refused(spoiled: Spoiled, *codes: int, **config: str) -> Callable[[Fixtures
     wanted = frozenset(codes)
 
     def script(fixtures: Fixtures) -> Script:
+        """Send the batch, and expect one of the errors and a log without it."""
         partition = fixtures.fresh(**config)
         if not config:
             append_batch(partition)

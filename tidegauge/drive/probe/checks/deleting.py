@@ -50,6 +50,7 @@ def _refused(*offsets: int) -> Callable[[Fixtures], Script]:
     """Make the check that deletions at these offsets are out of range and change nothing."""
 
     def script(fixtures: Fixtures) -> Script:
+        """Expect that each offset is refused, and the log start stays."""
         partition = _written(fixtures)
         for offset in offsets:
             yield Expectation(

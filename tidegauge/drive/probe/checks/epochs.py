@@ -247,6 +247,7 @@ def _older(make_request: RequestMaker) -> Callable[[Fixtures], Script]:
     """Make the check of a request with each older leader epoch."""
 
     def script(fixtures: Fixtures) -> Script:
+        """Expect that each leader epoch before the current one is refused."""
         partition = fixtures.log() if fixtures.log().epoch > 0 else fixtures.epochs()
         if partition.epoch == 0:
             raise UndecidedError("no leader epoch is older than 0, and none was elected")

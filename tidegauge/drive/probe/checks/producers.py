@@ -60,6 +60,7 @@ def _sends(batches: ProducerScript) -> Callable[[Fixtures], Script]:
     """Make the script of a producer on an empty partition; at the end the log contains what was appended."""
 
     def script(fixtures: Fixtures) -> Script:
+        """Send the batches of a producer, and expect those that were acknowledged in the log."""
         partition = fixtures.fresh()
         yield from batches(_Producer(partition, *fixtures.producer()))
         yield expect_log(partition)

@@ -256,6 +256,7 @@ def _each_time(
     """Make a script in which every incremental fetch gets what the full fetch got."""
 
     def script(fixtures: Fixtures) -> Script:
+        """Expect in each response of the session what the full fetch was answered with."""
         partition = fixtures.log()
         session, wanted = fixtures.session(partition.connection, fetch_of(partition)), seen(partition)
         first = session_response(session.opened)

@@ -88,6 +88,7 @@ class ProofPath:
         memory: dict[str, Any] | None = None,
         contracts: Mapping[str, Any] | None = None,
     ) -> None:
+        """Begin the execution whose first decisions are `prefix`. `dropped`: premises to leave out."""
         self.namespace = namespace
         self.prefix = prefix
         self.memory = {} if memory is None else memory

@@ -96,6 +96,7 @@ class Seq:
         return len(self.members)
 
     def __getitem__(self, index: Any) -> Any:
+        """Return a member at a concrete index. Raises OutOfRangeError."""
         self.path.count_step()
         # A symbolic index would need a branch per member. The rules get concrete ones, because the lengths are concrete.
         if not isinstance(index, int):
@@ -111,6 +112,7 @@ class AnySeq:
     __slots__ = ("function", "path", "size")
 
     def __init__(self, path: "ProofPath", function: Any, size: Any) -> None:
+        """Take the function from index to member, and the length, a term."""
         self.path = path
         self.function = function
         self.size = size
@@ -120,6 +122,7 @@ class AnySeq:
         return Int(self.path, self.size)
 
     def __getitem__(self, index: Any) -> Any:
+        """Return a member, and claim that the index is in range."""
         self.path.count_step()
         at = term(index)
         # The length is unknown here, so that a read stays inside cannot be looked up: it must be proved.

@@ -310,6 +310,7 @@ class Exchanges:
 # As request_fields.
 @lru_cache(maxsize=1 << 14)
 def _fields_of_request(replica: int, broker_epoch: int | None, partition: PartitionRequest, recorded: bool) -> Fields:
+    """Return the fields of a fetch. `recorded`: it has no line, and its offset is the log end that the leader counts."""
     fields = {"peer": replica} if not recorded else recorded_fields(replica, partition.offset)
     fields = fields | request_fields(partition)
     return fields if broker_epoch is None else {**fields, "req_broker_epoch": broker_epoch}

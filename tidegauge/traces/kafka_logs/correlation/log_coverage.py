@@ -195,6 +195,7 @@ class CaptureGaps:
     """All gaps of a capture, made ready to be looked for in each of thousands of partitions."""
 
     def __init__(self, gaps: Sequence[Gap]) -> None:
+        """Sort the gaps by node: those that end in columns for bisection, those that reach the end of the log apart."""
         self.gaps = gaps
         self.of: dict[int, GapsOfNode] = {}
         self.of_requests: dict[int, int] = {}

@@ -292,7 +292,9 @@ class _MadeUp:
     """What followers must have done after their last line, as steps."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
+        """Note the metadata on which each leader epoch rests: a follower that fetches in it has read it."""
         self._epochs: dict[tuple[int, int, str], int] = {}
+        """By node, process and partition, the leader epoch of the last request that was added."""
         roles = (step for node in nodes for step in node.broker.steps if step.name == "BecomeLeader")
         self._metadata = {(step.tp, step.fields.get("leader_epoch")): step.depends_on for step in roles}
         self._ends: dict[tuple[int, int, str], int] = {}
@@ -462,6 +464,7 @@ class _Killed:
     """The last counts and raises of a process, and when its handlers last spoke."""
 
     def __init__(self, leader: Node, run: int) -> None:
+        """Collect the last counts and raises in process `run` of a leader, which was killed."""
         self.counted: dict[tuple[str, object], LoggedStep] = {}
         self.raised: dict[str, LoggedStep] = {}
         self.spoken: dict[str, int] = {}

@@ -24,6 +24,7 @@ class FolderWalk:
     """The folders at and below `root`; `left_out` are the problems with those that were not read, by path."""
 
     def __init__(self, root: Path) -> None:
+        """Begin with no folder entered."""
         self.root = root
         self.left_out: dict[str, Problem] = {}
         self._entered: set[tuple[int, int]] = set()

@@ -115,6 +115,7 @@ class _Writer:
     """Writes the lines of one file to the shards."""
 
     def __init__(self, folder: Path, selection: Selection) -> None:
+        """Begin a file; its rows wait in memory until there are AT_ONCE of a shard."""
         self.folder, self.selection = folder, selection
         self.facts = LogFacts(selection.names, selection.kinds)
         self._asked: dict[tuple[str, ...], set[int]] = {}

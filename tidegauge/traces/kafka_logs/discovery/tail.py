@@ -49,6 +49,7 @@ class GrowingLog:
     """The lines of one log called `label`, which is fed in pieces; `pattern` is that of --layout."""
 
     def __init__(self, label: str, pattern: str | None = None) -> None:
+        """Begin with nothing read; the layout is found in the first lines."""
         self.label = label
         self.layout: Layout | None = None
         self.problems: list[Problem] = []
@@ -197,6 +198,7 @@ class LogTails:
     """The logs at `root`, a directory or one log, and how far each was read."""
 
     def __init__(self, root: Path) -> None:
+        """Begin with no file opened."""
         self.root = root
         self.problems: list[Problem] = []
         """New problems; the caller clears the list."""
@@ -236,7 +238,10 @@ class LogTails:
                 _close(file)
 
     def _find(self) -> None:
-        """Open the files that were not there at the last look."""
+        """Open the files that were not there at the last look.
+
+        `current` has, by log, the inode of its file that is written to; `every` has the inodes that are still there.
+        """
         new_files: dict[LogFile, list[tuple[bool, int, _File]]] = {}
         opened = {_ident(file) for log in self._logs.values() for file in log.files}
         every = set(opened)

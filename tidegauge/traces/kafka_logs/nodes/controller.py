@@ -79,11 +79,13 @@ class LoggedController:
     """
 
     def __init__(self, broker: LoggedBroker) -> None:
+        """Begin with no registration known."""
         self.broker = broker
         self.chosen = True
         self._printed = PrintedBefore()
         self._latest: dict[tuple[str, str], int] = {}
         self._latest_before: dict[tuple[str, str], int] = {}
+        """The latest epochs that a line has shown, now and when the process began: what is not above these is replayed."""
         self._registered_before: dict[int, frozenset[int]] = {}
         self.registrations: dict[str, Registration] = {}
         self.replicas: dict[str, tuple[int, ...]] = {}

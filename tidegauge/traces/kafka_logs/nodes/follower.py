@@ -196,6 +196,7 @@ def _truncating_to_high_watermark(broker: LoggedBroker, parsed: ParsedLine) -> N
 
 
 def _out_of_range(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Take one of the lines of an out-of-range reset: each has other offsets of the one step."""
     replica = broker.replica(parsed.tp)
     values = {
         name: parsed.number(name) for name in ("req_offset", "leader_start", "leader_end", "target") if name in parsed.values

@@ -127,19 +127,26 @@ class GapDetector:
     """Checks each line of one node against the state of its replicas, before the line changes that state."""
 
     def __init__(self, broker: LoggedBroker) -> None:
+        """Begin before the first line, with nothing to compare with."""
         self.broker = broker
         self.gaps: list[Gap] = []
         self.breaks_behind_signal = False
         """Whether lines of the process contradict each other behind the signal to stop: some loggers had ended (4.x)."""
         self._leading: dict[str, bool] = {}
+        """By partition, whether the broker leads; without a role it has none."""
         self._unloaded: set[str] = set()
+        """Partitions that act though no line says that they were loaded: that is one gap, not one for each line."""
         self._sized: set[str] = set()
+        """Partitions whose log end a line has shown when they were loaded."""
         self._without_role: set[str] = set()
         self._set: dict[tuple[str, str], int] = {}
         self._raised: dict[tuple[str, str], int] = {}
+        """By thread and partition, the high watermark that the log was given, and one that no line of Partition has yet."""
         self._answered: dict[tuple[str, str], Send | None] = {}
+        """By thread and partition, the request whose response the thread handled last."""
         self._last_line_about: dict[tuple[str, str], Seen] = {}
         self._on_disk: dict[tuple[str, str], tuple[int, Seen]] = {}
+        """What the process before left on its disk, as its lines show it, and the last of these lines."""
         self._first: Seen = (BEFORE_ALL_LINES, 0)
 
     def begin_process(self, first: ParsedLine | None, line: Line) -> None:

@@ -52,14 +52,19 @@ class LogDirs:
     """Which log of a replica a line is about; lines are given in order."""
 
     def __init__(self, broker: LoggedBroker) -> None:
+        """Begin with no directory known."""
         self.broker = broker
         self._own: dict[str, str] = {}
         self._other: dict[str, str] = {}
+        """By partition, the directory of the replica's log, and that of the other log of the same name."""
         self._replaced: dict[str, str] = {}
         self._last: dict[tuple[str, str], str] = {}
+        """By thread and partition, the directory that the thread named last."""
         self._astride: set[tuple[str, str]] = set()
         self._first: set[tuple[str, str]] = set()
+        """Threads and partitions whose response began with one log and ends with the other, or may have done so (rule 3)."""
         self._swapped: set[str] = set()
+        """Partitions whose log was replaced, and no response was seen since."""
 
     def begin_process(self) -> None:
         """Begin a process, which finds out anew what is in its directories."""
@@ -164,6 +169,7 @@ class Node:
     silenced_controller: bool = False
 
     def __post_init__(self) -> None:
+        """Begin with nothing read of the node's lines."""
         self.broker = LoggedBroker(self.id)
         self.log_dirs = LogDirs(self.broker)
         self.controller = LoggedController(self.broker)

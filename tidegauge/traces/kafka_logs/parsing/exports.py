@@ -111,20 +111,24 @@ def restored(content: bytes) -> bytes:
     plain = content.isascii() and b"\r" not in content and b"&nbsp;" not in content
     if len(content) > MOST_WRAPPED or (plain and not _GOES_ON.search(content)):
         return content
+    # Quoted-printable, as mail encodes a text: `=3D` is a sign, and `=` at the end of a line joins it with the next.
     if _SOFT_BREAK.search(content) and not _NOT_CODED.search(content):
         content = _CODED.sub(lambda coded: bytes.fromhex(coded[1].decode()), _SOFT_BREAK.sub(b"", content))
     text = content.decode("utf-8", "surrogateescape")
+    # Lines that end with a carriage return alone.
     if text.count("\r") > 1 + text.count("\n"):
         text = text.replace("\r", "\n")
     text = _SPACED.sub(lambda character: _SPACES[character[0]], text)
     texts = text.split("\n")
+    # CRI marks the parts of a long line with `P`, and the last one with `F`.
     if " P " in text:
         _join_parts(texts)
-    joined = unwrapped([one.rstrip("\r") for one in texts])
+    joined = unwrapped([line.rstrip("\r") for line in texts])
     if joined is not None:
+        # Each line keeps the number of its first piece: messages name it as the user's file has it.
         texts = [""] * len(texts)
-        for position, one in joined:
-            texts[position] = one
+        for position, line in joined:
+            texts[position] = line
     return "\n".join(_below_headings(texts)).encode("utf-8", "surrogateescape")
 
 

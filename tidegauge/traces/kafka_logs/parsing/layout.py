@@ -103,7 +103,11 @@ _MESSAGE = "(?P<message>.*)"
 
 
 def _linear(regex: str) -> str:
-    """Return the regular expression with one way to divide spaces among its parts: of several, each would be tried."""
+    """Return the expression of a layout, rewritten so that a long line is matched in linear time.
+
+    Two parts with spaces between could divide several spaces in many ways, and each would be tried. So a run of spaces
+    belongs to one part (possessive `++`), but for those before the message's end.
+    """
     before, message, after = regex.partition(_MESSAGE)
     # The message takes all spaces but the last one.
     after = re.sub(rf"^{_SPACES.pattern}", lambda spaces: " " if "+" in spaces[0] else "", after)
@@ -452,6 +456,7 @@ class Peeler:
     """
 
     def __init__(self, wrappers: Sequence[Wrapper]) -> None:
+        """Begin with no line under way."""
         self._wrappers = wrappers
         self._position = 0
         self._waiting: deque[_OpenLine] = deque()

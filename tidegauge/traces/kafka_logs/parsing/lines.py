@@ -265,6 +265,7 @@ class LineReader:
     """Reads the lines of a file."""
 
     def __init__(self, label: str, layout: Layout, problems: list[Problem], take: Take) -> None:
+        """Begin a file: problems are appended to `problems`, and only lines that `take` selects are kept."""
         self.label, self.layout, self.problems, self.take = label, layout, problems, take
         self.lines: list[Line] = []
         self.sources: dict[str, list[Line]] = {}

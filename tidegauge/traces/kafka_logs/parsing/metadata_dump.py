@@ -48,6 +48,7 @@ class _Replay:
     """The records of a dump, read in order."""
 
     def __init__(self) -> None:
+        """Begin with no topic: the dump has the whole metadata log, or a snapshot."""
         self.topics: dict[str, str] = {}
         self.partitions: dict[tuple[str, int], _Registered] = {}
         self.nodes: set[int] = set()

@@ -73,6 +73,7 @@ class RequestReader:
     """Reads the request lines of one node, in their order; its first line of any kind was written at `first`."""
 
     def __init__(self, first: int = 0) -> None:
+        """Begin with no request read."""
         self._first = first
         self._read = 0
         self._of_connection: dict[str, int] = {}

@@ -227,7 +227,8 @@ def term_may_still_acknowledge(st: s.State, t: int) -> bool:
 def has_claimed_log(st: s.State, heir: int, t: int) -> bool:
     """Return whether later leaders can be compared with the heir's log instead of term t's, as far as t claims anything.
 
-    Both logs have the same records there, and a comparison with one is undecided exactly where it is with the other.
+    Both logs have the same records there, and a comparison with one is undecided exactly where it is with the other. The
+    heir is the term of a later leader epoch; log n + t of the table is the one that the leader of term t was elected with.
     """
     row, later, n = s.term(st, t), s.term(st, heir), st[s.OPTION, s.BROKERS]
     end = max(st[row, s.T_COMMITTED], st[row, s.T_ACKED], st[row, s.T_PAST_COMMITTED], st[row, s.T_PAST_ACKED])

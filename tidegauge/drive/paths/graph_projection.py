@@ -220,6 +220,7 @@ def of_isr_changes(bounds: isr_model.IsrBounds, profile: Profile) -> Inputs:
     """Return the inputs that the graph of impl.explorer.isr_model gives its leader, which is the broker under test.
 
     In this graph a leader may get the response to its AlterPartition request before the metadata that the request caused.
+    `given` has, by the value of the leader, what it may get there.
     """
     rename = renaming(isr_model.LEADER)
     start = isr_model.initial_isr_cluster(bounds, profile)

@@ -71,7 +71,10 @@ class Generation(NamedTuple):
 
 
 def by_generation(nodes: Sequence[Node], tps: Iterable[str]) -> Mapping[Generation, list[LoggedStep]]:
-    """Group the steps of all nodes by partition and topic id, in order; other partitions are skipped."""
+    """Group the steps of all nodes by partition and topic id, in order; other partitions are skipped.
+
+    A topic that is deleted and created again has another id: the partition of each is a generation of its own.
+    """
     tps = frozenset(tps)
     ids = {topic: _in_order([_ids(node.broker.named, topic) for node in nodes]) for topic in map(topic_of, tps)}
     steps_by_generation: dict[Generation, list[LoggedStep]] = {}
@@ -82,7 +85,7 @@ def by_generation(nodes: Sequence[Node], tps: Iterable[str]) -> Mapping[Generati
                 Generation(tp, number, max(1, len(topic_ids)), topic_ids[number] if topic_ids else None)
             ] = []
     # Of most topics there is one: then every step of a partition is of it.
-    only = {one.tp: steps for one, steps in steps_by_generation.items() if one.of == 1}
+    only = {generation.tp: steps for generation, steps in steps_by_generation.items() if generation.of == 1}
     for node in nodes:
         for step in node.broker.steps:
             steps = only.get(step.tp)

@@ -69,7 +69,10 @@ class SummaryMatches(NamedTuple):
 
 
 def match_summaries(sends: Iterable[Send], fetches: Mapping[int, list[LoggedFetch]]) -> SummaryMatches:
-    """Match summaries with sends."""
+    """Match each summary of a leader with the send of the last request that it stands for, in the same session.
+
+    A summary for whose requests some send is missing is noted as broken.
+    """
     of_session: dict[tuple[int, int, int], list[Send]] = defaultdict(list)
     for send in sends:
         if send.session_epoch > 0:
@@ -78,7 +81,7 @@ def match_summaries(sends: Iterable[Send], fetches: Mapping[int, list[LoggedFetc
     for leader, of_leader in fetches.items():
         for fetch in of_leader:
             first, last = fetch.session_epoch - fetch.request.line.requests + 1, fetch.session_epoch
-            missing = first
+            missing = first  # the next session epoch whose send was not found yet
             for send in sorted(
                 of_session[fetch.replica, leader, fetch.session], key=lambda candidate: candidate.session_epoch
             ):

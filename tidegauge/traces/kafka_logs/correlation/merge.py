@@ -56,12 +56,12 @@ def merge(steps: Sequence[LoggedStep]) -> Merged:
     ties = 0
     for number, step in enumerate(numbered):
         if step.depends_on:
-            found = [one for key in step.depends_on for one in provides[key] if one != number]
-            if found:
+            providers = [provider for key in step.depends_on for provider in provides[key] if provider != number]
+            if providers:
                 # Of a node the last one comes after all others (the end of a process depends on all its requests).
-                last = found if len(found) == 1 else [*{numbered[one].node: one for one in sorted(found)}.values()]
-                causes[number] = last
-                ties += len(found)
+                last_of_node = {numbered[provider].node: provider for provider in sorted(providers)}
+                causes[number] = providers if len(providers) == 1 else [*last_of_node.values()]
+                ties += len(providers)
     order, dropped = _order(numbered, causes, provides)
     return Merged(tuple(map(numbered.__getitem__, order)), ties, dropped, _concurrent(numbered, order, causes))
 
@@ -184,7 +184,10 @@ WINDOW = 100_000_000
 
 
 def ahead(steps: Iterable[LoggedStep]) -> Mapping[tuple[int, int], int]:
-    """Return, by two nodes, how many microseconds the clock of the second is ahead of the first's at most, where known."""
+    """Return, by two nodes, how many microseconds the clock of the second is ahead of the first's at most, where known.
+
+    A message cannot arrive before it was sent: each bounds the difference from one side, and a message back from the other.
+    """
     provides: dict[Hashable, list[LoggedStep]] = {}
     depending: list[tuple[LoggedStep, Hashable]] = []
     for step in _latest(steps):
@@ -201,6 +204,7 @@ def ahead(steps: Iterable[LoggedStep]) -> Mapping[tuple[int, int], int]:
             for second in nodes:
                 if (first, between) in bounds and (between, second) in bounds:
                     _add(bounds, (first, second), bounds[first, between] + bounds[between, second])
+    # Where clocks were set meanwhile the two bounds may contradict each other: the wider one counts.
     return {
         (first, second): max(bound, -bounds[second, first]) + SLACK
         for (first, second), bound in bounds.items()

@@ -447,6 +447,7 @@ def _counts(values: tuple[int, ...], replica: Replica) -> int:
 def _counted(values: tuple[int, ...], at: int, replica: Replica, leader: Leader) -> Replica:
     """Return what a counted fetch leaves: the log end of its replica, and the high watermark that is due then."""
     peer, end, *_ = values
+    # Nothing new was recorded: such a fetch allows no raise.
     if peer < 0 or replica.counted[peer] == end:
         return replica if replica.cause < 0 else replica._replace(cause=-1)
     counted = (*replica.counted[:peer], end, *replica.counted[peer + 1 :])
@@ -494,6 +495,7 @@ def _refuses(error: int, epoch: int, replica: Replica) -> bool:
     """Return whether a request in `epoch` gets this response."""
     if replica.role == UNKNOWN or replica.epoch == UNKNOWN:
         return True
+    # Its leader epoch is -1 (Partition#leaderEpoch), so no request is too old for it, and none is served.
     if replica.role == NO_ROLE:
         return error not in (NONE, OFFSET_OUT_OF_RANGE, FENCED_LEADER_EPOCH)
     expected = fetch_error(epoch, replica.epoch, replica.role == LEADS, True, epoch >= 0)

@@ -304,7 +304,10 @@ class _MadeUp:
     def send_before(
         self, step: LoggedStep, sender: Node, latest: tuple[int, int], fields: Fields, epoch: int | None
     ) -> None:
-        """Add the send of the request that `step` handles, in a leader epoch; `latest` is (process, request) of the last."""
+        """Add the send of the request that `step` handles, in a leader epoch; `latest` is (process, request) of the last.
+
+        Before it come what the sender must have done to send it: follow in that epoch, and append up to the fetch offset.
+        """
         run, request = latest
         place = (run, AFTER_LINES, 1, step.time)
         known = self._epochs.get((sender.id, run, step.tp), sender.runs[run].leader_epoch(step.tp, END))
@@ -439,12 +442,14 @@ def add_fetches_in_flight(nodes: Sequence[Node]) -> None:
     for send in [send for node in nodes for send in node.broker.sends if send.lost and send.leader in by_id]:
         leader = by_id[send.leader]
         run = next((run for run in leader.runs[:-1] if run.first <= send.time <= run.last), None)
+        # Only a process that was killed ends between a raise and the line of the fetch that allowed it.
         if run is None or run.closed or run.served_on:
             continue
         key = leader.id, run.number
         end = ends[key] if key in ends else ends.setdefault(key, _Killed(leader, run.number))
         for tp, asked in send.asked.items():
             counted, rests = end.counted.get((tp, send.node)), end.raised.get(tp)
+            # Without a raise nothing rests on the fetch; without an earlier count it is unknown what it added.
             if counted is None or rests is None:
                 continue
             before, after = counted.fields["remote_leo"], rests.fields["hw"]

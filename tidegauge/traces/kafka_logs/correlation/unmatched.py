@@ -130,6 +130,7 @@ def _recorded(node: Node) -> Iterator[Gap]:
     times = [request.line.time for request in node.requests]
     by_replica: dict[tuple[int, str, int], list[LoggedStep]] = {}
     recorded = [step for step in node.broker.steps if step.name == "HandleFetch"]
+    # A step that was put beside a request has its leader epoch.
     if all("req_epoch" in step.fields for step in recorded):
         return
     for step in sorted(recorded, key=lambda step: step.place):
@@ -171,8 +172,10 @@ def _log_starts(node: Node) -> Iterator[Gap]:
         if not isinstance(start, int):
             continue
         # Another thread may write the line of the log start a little later than the response that has it.
-        reported = [one for one in log_starts.get(step.tp, ()) if one[0] <= step.time + UNLOGGED_AT_END]
-        if reported and start > max(one for _, one in reported):
+        reported = [
+            (time, logged_start) for time, logged_start in log_starts.get(step.tp, ()) if time <= step.time + UNLOGGED_AT_END
+        ]
+        if reported and start > max(logged_start for _, logged_start in reported):
             before = max(time for time, _ in reported)
             begin, end = min(spot(node, before), spot(node, step.time)), _after(node, step.time)
             why = f"a response names log start {start} ({step.at}), and no line moves it there"

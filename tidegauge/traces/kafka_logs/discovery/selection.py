@@ -308,9 +308,10 @@ class SessionSummaries:
     _seen: dict[tuple[tuple[str, ...], int], list[tuple[int, int]]] = field(default_factory=dict)
 
     def add(self, line: Line, request: SessionRequest) -> Iterator[Line]:
-        """Add a request; yield the lines that are certain to be kept."""
+        """Add a request of a session; yield the lines that are certain to be kept, as summaries of those between."""
         chain = self._open.get(request.counter)
         if chain is not None and chain.session == request.session:
+            # The session goes on: the summary takes the request in, and only the latest lines wait, which end it.
             if request.epoch == chain.last + 1:
                 chain.last = request.epoch
                 chain.latest.append(line)

@@ -312,7 +312,10 @@ class LogTails:
         return f"{folder}{path.relative_to(group).as_posix().removesuffix('.gz')}"
 
     def _turn(self, log: _Log, file: _File) -> None:
-        """Begin a file again that was truncated, after the rest of its old content in a copy."""
+        """Begin a file again that was truncated, after the rest of its old content in a copy.
+
+        `file.read` is how many bytes of it were read.
+        """
         log.know(file)
         if file.opened is None or not file.begun:
             return

@@ -248,6 +248,7 @@ class GapDetector:
             tp = parsed.tp
         else:
             return False
+        # A committed proposal raises the partition epoch by one: it was made at the epoch before.
         before = parsed.number("partition_epoch") - 1
         proposed = (step for step in self.broker.proposals.values() if step.tp == tp)
         return all(step.fields.get("partition_epoch") != before for step in proposed)

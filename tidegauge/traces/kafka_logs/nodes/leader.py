@@ -244,6 +244,7 @@ def settle_all(broker: LoggedBroker) -> None:
     Of which replica it is, log ends show, if anything.
     """
     for counted in broker.counted.values():
+        # Its own raise is all that shows the fetch, which becomes one of an unknown replica.
         if counted.raised is not None:
             counted.raised.name = "HandleFetch"
         _put_aside(broker, counted)

@@ -136,6 +136,7 @@ class LogDirs:
         key = parsed.line.thread, parsed.tp
         if parsed.kind == "after-append":
             step = self.broker.opened(parsed, "HandleFetchResponse") if key in self._first else None
+            # The line names the log end from before the append: it was appended to the other log.
             if step is not None and step.fields.get("leo") != parsed.number("leo") == step.fields.get("leo_before"):
                 self._astride.add(key)
             return None if key in self._astride else parsed
@@ -180,7 +181,10 @@ class Node:
         return bool(self.broker.replicas) or any(step.name not in OF_A_CONTROLLER for step in self.broker.steps)
 
     def read(self, with_controller: bool) -> None:
-        """Turn all lines into steps, process by process."""
+        """Turn all lines into steps, process by process.
+
+        A process whose loggers ended one after the other at a shutdown is read again up to its signal to stop.
+        """
         runs = incarnations(self.lines)
         kinds, problems, names = Counter(self.kinds), len(self.problems), dict(self.broker.topic_ids)
         version, chosen = self.broker.version, self.controller.chosen
@@ -294,10 +298,10 @@ def _next_start(runs: Sequence[Sequence[Line]]) -> bool | None:
 
 
 def changes_reported(node: Node) -> tuple[int, int, int]:
-    """Return how many different partition changes a node's lines have, the more the better, and what decides between equals.
+    """Return the key by which the active controller is chosen among nodes: the largest has most to tell.
 
-    That is how many processes it had, negative: each replays the changes of the one before it; and how many proposals it
-    accepted, which only the active controller prints.
+    First how many different partition changes its lines have; then how many processes it had, negative, as each replays the
+    changes of the one before it; then how many proposals it accepted, which only the active controller prints.
     """
     changes = set()
     accepted = processes = 0

@@ -117,6 +117,7 @@ def _log_completed(broker: LoggedBroker, parsed: ParsedLine) -> None:
         _appended_in_flight(broker, replica, in_flight, parsed.number("leo"))
     elif broker.silent_since is not None and had_leader and replica.leo is not None:
         moved = replica.log_start is not None and replica.log_start < parsed.number("log_start")
+        # More on disk than lines say: what it did without lines becomes one step.
         if replica.leo < parsed.number("leo") or moved:
             _served_on(broker, parsed, replica, (replica.leo, parsed.number("leo")), broker.silent_since)
             # What it became while the process served without lines is unknown.
@@ -217,7 +218,11 @@ HANDLERS: Mapping[str, Callable[[LoggedBroker, ParsedLine], None]] = {
 
 
 def _killed(broker: LoggedBroker, last: ParsedLine) -> None:
-    """Note what threads may have been appending when their process was killed, behind its last line."""
+    """Note what threads may have been appending when their process was killed, behind its last line.
+
+    Each handler may have one append without a line: `appending` counts them, `killed` is the step that such an append
+    becomes.
+    """
     for (_, tp), step in broker.open.items():
         if step.name == "HandleFetchResponse" and "rec_base" not in step.fields:
             broker.unfinished[tp] = step

@@ -82,8 +82,9 @@ _SPACED = re.compile("|".join(_SPACES))
 
 
 def may_be_restored(content: bytes) -> bool:
-    """Return whether the beginning of a file may be that of an export, which is restored up to a larger size than a text."""
+    """Return whether a file may be an export, by its first bytes: an export is restored up to a larger size than a text."""
     head = content[:2048].lstrip(b"\xef\xbb\xbf \t\r\n")
+    # JSON: restored unless its first document is a line of a log as it is, or an event of a trace.
     if head[:1] == b"{":
         line = content.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")[0].rstrip(b"\r,")
         try:
@@ -367,8 +368,9 @@ def _of_rows(text: str) -> str | None:
     american = not any(re.match(r"(?:1[3-9]|[23]\d)/", row[column]) for column in dated for row in shown)
 
     def line_of(row: list[str]) -> str:
-        """Return a row as a document of its line and writer; a line without a time gets that of its own column."""
+        """Return a row as a document of its line and writer."""
         line = row[message]
+        # The platform has taken time and level off the line, and gives them columns of their own: put them back.
         if date_in(line[:80]) is None and dated:
             time = date_in(row[dated[0]], american=american)
             level = row[levels[0]].strip().upper() if levels else ""

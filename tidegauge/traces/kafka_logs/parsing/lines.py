@@ -394,7 +394,7 @@ def incarnations(lines: list[Line]) -> list[list[Line]]:
         if line.message.startswith("Registered signal handlers"):
             before = runs[-1][-NEAR:]
             # The line is printed as the first logger is made, before the signal handlers: it belongs to the new process.
-            mine = next((len(before) - at for at, one in enumerate(before) if one.logger == _FIRST), 0)
+            mine = next((len(before) - at for at, line_before in enumerate(before) if line_before.logger == _FIRST), 0)
             runs.append([runs[-1].pop() for _ in range(mine)][::-1])
         runs[-1].append(line)
     return [run for run in runs if run]

@@ -97,6 +97,7 @@ class RequestReader:
             if name is None or (name == "FETCH" and of_metadata_log(document["request"])):
                 return None
             request = _request(line, self._read, name, str(header["clientId"]), document)
+            # The thread was free since its line before this one: the request was taken up at most that long before its time.
             since = max(before, request.dequeued - (line.time - thread))
             return replace(request, since=min(since, request.dequeued))
         except NOT_KAFKAS as error:

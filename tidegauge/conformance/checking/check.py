@@ -321,6 +321,7 @@ def judge_batch(
         judgement = judge_unknown_caches(judgement, batch.traces, batch.columns, config)
         if batch.damaged is not None:
             judgement = undecide_after_loss(judgement, batch.damaged, batch.traces[0].name)
+        # The logs have gaps: a failure counts only if nothing that may be missing there could explain it.
         if batch.doubts:
             judgement = keep_certain_failures(judgement, batch.traces[0], config, batch.doubts)
     elif batch.by_line is not None:

@@ -203,7 +203,7 @@ class Numbers:
         self.held = self.failed = self.lost = 0
         self.first: Failure | None = None
         self.notes: list[str] = []
-        self._last: dict[int, Event] = {}
+        self._last: dict[int, Event] = {}  # by node: its last event with a number
 
     def take(self, row: int, event: Event) -> None:
         """Check the next event, in this row of the trace."""

@@ -224,6 +224,7 @@ def lost_disks(
     """Yield the node and the place of each LoseDisk event, one per replica."""
     events = None if traces is None else [event for trace in traces for event in trace.events]
     nodes = [*config.nodes, *([] if config.controller is None else [config.controller])]
+    # `rows` numbers the table's rows in the order of the events; None where the table has them in that order itself.
     table, rows = table_of(stored)
     lost = table.event == LOSE_DISK
     if not lost.any():

@@ -161,8 +161,9 @@ class Timelines:
         return len(self.data) - 1
 
     def _link_name(self, place: TraceRow) -> str:
-        """Return what links call a trace: a second trace of the same name gets a number."""
+        """Return what links call the trace of `place`: its name, and a number if it is the second trace so named."""
         # Inputs that were checked together may use one name for different traces; a link must name one of them.
+        # Of the timelines so far: one of the same trace has its link name already; those of other traces take the name.
         namesakes: list[TraceRow] = []
         for (other, _), timeline in zip(self._stretches, self.data, strict=True):
             if _in_same_trace(other, place):

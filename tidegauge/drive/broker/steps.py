@@ -492,6 +492,7 @@ class FetchResponseStep(StepKind):
         head = (self.name, peer)
         if error != rules.NONE:
             return (*head, error, rules.UNDEFINED, rules.UNDEFINED, (), None, None)
+        # Diverging (to 0.35), out of range (to 0.45), and otherwise records: each is common enough to be tried in any state.
         if kind < 0.35:
             return (*head, rules.NONE, rng.randint(0, FAR), 0, (), (_epoch(rng, state), _offset(rng, state)), None)
         if kind < 0.45:

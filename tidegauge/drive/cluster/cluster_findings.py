@@ -262,6 +262,7 @@ def finding_path(
 
     `opening`: how the controller's process begins, for a finding that needs one.
     """
+    # A finding of the controller needs a controller that takes part; its script is played on two brokers and it.
     if needs_controller(name):
         assert opening is not None, name
         controlled_builder = controlled(name, members, controller, opening)
@@ -281,6 +282,7 @@ def finding_path(
 
 
 def _take_all(name: str, builder: PathBuilder, steps: Iterator[tuple[str, bool]]) -> None:
+    """Take the steps of a path; `steps` yields (step, whether it happened). Raises UsageError at one that did not."""
     for step, happened in steps:
         if not happened:
             raise UsageError(
@@ -400,6 +402,7 @@ def finding_text(run: ClusterRun, control: Sequence[PlacedStep] = ()) -> str:
 
 
 def _control_lines(control: Sequence[PlacedStep], place: int) -> Iterator[str]:
+    """Yield the controller's steps that stand at this place of the path, each with what it led to."""
     for step in control:
         if step.place == place:
             yield f"       controller: {step_line(step.step)}"
@@ -423,6 +426,7 @@ def _outcome(run: ClusterRun, names: Sequence[str]) -> Iterator[str]:
     last: list[Mapping[str, Any]] = [own[-1] if own else {} for own in reports]
     leader = path.steps[-1].member
     refusals = [(report.get("result") or {}).get("error", NONE) for report in last]
+    # Each member's last report is that of a read: if all refuse consumers, nobody leads.
     if NONE not in refusals:
         for name, (member, report) in zip(names, enumerate(last, 1), strict=True):
             refusal = ERROR_NAMES.get(refusals[member - 1], refusals[member - 1])
@@ -436,6 +440,7 @@ def _outcome(run: ClusterRun, names: Sequence[str]) -> Iterator[str]:
     read = last[leader].get("result") or {}
     latest = f"; the latest offset for a consumer is {read['offset']}" if "offset" in read else ""
     yield f"  broker {leader + 1} ({names[leader]}) leads in the end: its log ends at {last[leader].get('leo')}{latest}"
+    # The leader's log ends at or before an offset that was promised.
     gone = isinstance(end := last[leader].get("leo"), int) and any(offset >= end for offset in promised)
     yield "  LOST: a record that was acknowledged, or shown to consumers, is not there" if gone else "  nothing is lost"
 
@@ -449,6 +454,7 @@ def _shown(case: BrokerCase, reports: Sequence[Report]) -> int:
     """Return the highest high watermark that a member has reported while it led: consumers are shown what is below."""
     leads, highest = False, 0
     for step, report in zip(case.path, reports[1:], strict=False):
+        # Only metadata makes it leader or follower, and the end of its process ends that: other steps change nothing.
         leads = step[1] == BROKER if step[0] == "metadata" else leads and step[0] not in ENDS
         if leads and isinstance(hw := report.get("hw"), int):
             highest = max(highest, hw)

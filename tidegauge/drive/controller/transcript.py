@@ -62,6 +62,7 @@ class ControllerFormat(TranscriptFormat[ControllerCase]):
         if not 1 <= len(news) == len(path) + 1:
             raise ValueError("as many reports as steps, and one")
         reports: list[Report] = []
+        # A line holds only what a step changed: the report is that of the step before it, with the news.
         for new in news:
             reports.append({**(reports[-1] if reports else {}), **new})
             if reports[-1].keys() != REPORTED.keys():

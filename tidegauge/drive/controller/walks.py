@@ -29,6 +29,7 @@ STEPS_OF_A_WALK = 28
 def walk(seed: int, number: int, profile: Profile, opening: ClusterOpening) -> ControllerCase:
     """Draw one walk; ELR and min.insync.replicas of its opening follow from its number (rule 2)."""
     rng = random.Random(f"{seed}.{number}")
+    # Every fourth walk is without ELR, every second has min.insync.replicas 2, one of three has a fourth broker.
     opening = opening._replace(elr=opening.elr if number % 4 else 0, min_insync_replicas=1 + number % 2)
     path = [*up(*FOUR[: rng.choice((3, 3, 4))]), CreateTopic().draw_named(rng, "t")]
     state, incarnations = opened(opening, profile), Incarnations()

@@ -13,6 +13,7 @@ from typing import Any
 
 from tidegauge.drive.broker.contract import ACKS_ALL, BROKER, BrokerCase
 from tidegauge.drive.broker.reference import BrokerReference
+from tidegauge.drive.broker.steps import arguments_of
 from tidegauge.drive.contract import Capabilities, Report, Step
 from tidegauge.drive.java_tests.broker_test import beyond
 from tidegauge.drive.java_tests.java_words import java_value
@@ -46,7 +47,8 @@ def unexported(case: BrokerCase, reference: BrokerReference, release: str, diffe
         return f"a follower of {release}, whose fetcher thread has another form than in {wanted}"
     if len(case.opening.peers) > 1:
         return "a follower of several peers, each with a fetch under way"
-    if any(step[0] == "fetch_response" and (step[2] != NONE or step[5] or step[7]) for step in case.path):
+    responses = [arguments_of(step) for step in case.path if step[0] == "fetch_response"]
+    if any(response["error"] != NONE or response["records"] or response["offsets"] for response in responses):
         return "a `fetch_response` with records or an error"
     return beyond(GIVEN, case, reference, difference)
 
@@ -68,14 +70,15 @@ def _lines(case: BrokerCase, reports: Sequence[Report], comments: Mapping[int, S
     for at, (step, before, after) in enumerate(zip(case.path, reports, reports[1:], strict=False), 1):
         yield from (f"{indent}// {comment}" for comment in comments.get(at, ()))
         if step[0] == "fetch_response":
-            _, _, _, hw, log_start, _, diverging, _ = step
-            fields = (hw, log_start, *(diverging or (UNDEFINED, UNDEFINED)))
+            response = arguments_of(step)
+            fields = (response["hw"], response["log_start"], *(response["diverging"] or (UNDEFINED, UNDEFINED)))
             yield f"{indent}return response({', '.join(map(java_value, fields))});"
             indent = ""
             yield "});"
         else:
-            epoch = step[2] if step[0] == "metadata" else epoch
+            epoch = arguments_of(step)["leader_epoch"] if step[0] == "metadata" else epoch
             yield from (f"{indent}{line}" for line in _calls(step, epoch, before, after))
+        # A fetch of the peer that raises nothing leaves no line, so nothing is asserted after it either.
         if (step[0], after["hw"]) != ("fetch", before["hw"]):
             yield f"{indent}assertLogEnd({after['leo']});"
         request = _request(after)
@@ -87,9 +90,11 @@ def _lines(case: BrokerCase, reports: Sequence[Report], comments: Mapping[int, S
 
 
 def _calls(step: Step, epoch: int, before: Report, after: Report) -> Iterator[str]:
+    """Yield the calls of the template's helper methods that a step of the case becomes; most steps become none."""
     match step[0]:
         case "metadata":
-            yield f"{'lead' if step[1] == BROKER else 'follow'}({epoch});"
+            leads = arguments_of(step)["leader"] == BROKER
+            yield f"{'lead' if leads else 'follow'}({epoch});"
         case "append":
             yield f"append({epoch});"
     # Fetches of the peer that raise nothing leave nothing behind.

@@ -195,6 +195,7 @@ class PeerSessions:
         (topic,) = full.body["topics"]
         partition = topic["partitions"][0] if wanted else None
         named, forgotten, opens = ([topic] if wanted else []), {}, FetchMetadata(before.id, session_epoch).is_full
+        # A full request names both partitions, so that the session has them; an incremental one names only what changes.
         if opens:
             named.append({"topicId": self._other.id, "partitions": [topic["partitions"][0] | FROM_THE_START]})
         elif partition == before.partition:

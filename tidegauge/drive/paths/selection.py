@@ -122,6 +122,7 @@ def chosen_paths(
     choice: Choice, capabilities: Capabilities, profile: Profile, echo: Callable[[str], None] = lambda _: None
 ) -> ChosenPaths:
     """Choose the paths of a run: a cover of the usual graphs and what stands beside it, or only what was asked for."""
+    # A choice of something else alone leaves the graphs out, unless they are asked for as well.
     others = choice.smoke or choice.walks or choice.scenarios or choice.named
     shipped = scenario_cases(profile, capabilities) if choice.scenarios else ()
     named = tuple(scenario for name in choice.named for scenario in named_scenarios(name, profile, capabilities))

@@ -38,6 +38,7 @@ def walk(seed: int, number: int, profile: Profile, capabilities: Capabilities = 
     # Which fetches may wait, and which are in sessions, is drawn from generators of their own: whatever else a walk does is
     # the same as without them.
     may_wait, in_session = (random.Random(f"{seed}.{number}.{apart}") for apart in ("waits", "sessions"))
+    # Every second walk has fetch sessions, if the node can be given them; every sixth begins with LED, records unfetched.
     has_sessions = number % 2 == 1 and capabilities.can >= IN_SESSION - MAY_WAIT
     path: list[Step] = []
     begun = LED if number % 6 == 5 else ()

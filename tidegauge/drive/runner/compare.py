@@ -121,6 +121,7 @@ class NodePair(Generic[CaseT]):
 
     @property
     def _profiles(self) -> tuple[Profile, Profile]:
+        """Return the profiles of the first and of the second node."""
         return self.references[0].profile, self.references[1].profile
 
     def differing(self, first: Report, second: Report) -> tuple[str, ...]:
@@ -132,15 +133,20 @@ class NodePair(Generic[CaseT]):
         return tuple(field for field in differences(first, second, self.reported) if field in also)
 
     def causes_of(self, all_differences: Sequence[Difference[CaseT]]) -> list[tuple[SuspectedBugs, ...]]:
-        """Return what explains each difference; nothing for one that no known bug does. A case ends at its difference."""
-        has = [finding for finding in self.references[0].findings() if len(set(map(finding.is_in, self._profiles))) == 2]
-        causes = [self._switched_findings(difference, has) for difference in all_differences]
+        """Return what explains each difference, () where nothing known does; a case ends at its difference."""
+        # A finding can explain a difference only if one of the two profiles has it and the other has not.
+        findings_between = [
+            finding for finding in self.references[0].findings() if len(set(map(finding.is_in, self._profiles))) == 2
+        ]
+        causes = [self._switched_findings(difference, findings_between) for difference in all_differences]
         # No finding tells the two profiles apart there. All known bugs are many, so they are tried on the shortest of a
         # kind alone.
-        left = by_kind([difference for difference, cause in zip(all_differences, causes, strict=True) if not cause])
-        of_kind = {kind: self._known_bugs(min(alike, key=lambda difference: difference.at)) for kind, alike in left.items()}
+        unexplained = by_kind([difference for difference, cause in zip(all_differences, causes, strict=True) if not cause])
+        cause_by_kind = {
+            kind: self._known_bugs(min(alike, key=lambda difference: difference.at)) for kind, alike in unexplained.items()
+        }
         return [
-            cause or of_kind[difference.after, difference.fields]
+            cause or cause_by_kind[difference.after, difference.fields]
             for difference, cause in zip(all_differences, causes, strict=True)
         ]
 

@@ -106,6 +106,8 @@ def read_footer(file: IO[bytes]) -> tuple[GroupMetadata, ...]:
     if tail[4:] != MAGIC or length > size - 8:
         raise ValueError(f"a footer of {length:,} bytes" if tail[4:] == MAGIC else "a file without a footer")
     file.seek(size - 8 - length)
+    # Fields of parquet.thrift: FileMetaData has its row_groups in 4, RowGroup its num_rows in 3 and its columns in 1, and
+    # ColumnChunk its meta_data in 3.
     groups = _Thrift(file.read(length)).whole(FILE, "the metadata")[4]
     return tuple(
         GroupMetadata(_needed(group, 3), tuple(_chunk(_needed(at, 3)) for at in _needed(group, 1))) for group in groups
@@ -166,6 +168,7 @@ class _Thrift:
 
     def _value(self, kind: int, shape: Shape, depth: int) -> Any:
         """Read a value of a shape."""
+        # The type that the file says must be the one that the shape says: another would be read as nonsense.
         if kind != (shape if isinstance(shape, int) else _LIST if isinstance(shape, list) else _STRUCT):
             raise ValueError(f"a field of type {kind}, which parquet.thrift does not give it")
         if isinstance(shape, list):

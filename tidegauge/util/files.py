@@ -24,6 +24,7 @@ def replacing(target: str | Path, follow: bool = True) -> Iterator[Path]:
     """Yield the path of a file that replaces `target` at the end of the block; without `follow` also where it is a link."""
     writable(target)
     final = Path(os.path.realpath(target)) if follow else Path(target)
+    # A device or a pipe, such as /dev/stdout, is written itself: another file must not take its place.
     if follow and final.exists() and not final.is_file():
         yield final
         return

@@ -349,6 +349,7 @@ def _takes_a_role_in_between(before: Before) -> bool:
             proposed.discard(event.node)
         elif event.node in proposed:
             taken.add(event.node)
+    # The trace may end before the response, or leave it out.
     return bool(taken)
 
 

@@ -234,6 +234,7 @@ class AlterPartitionStep(ControllerStep):
         if rng.random() < 0.05:
             isr = rng.sample(FOUR, 2)
         leader = registration.leader if registration.leader > 0 and rng.random() < 0.95 else rng.choice(FOUR)
+        # Each now and then (4 %): a broker epoch, a leader epoch or a partition epoch one too low, or the last one too high.
         lag, old, stale = (int(rng.random() < 0.04) for _ in range(3))
         ahead = int(rng.random() < 0.04)
         epochs = registration.leader_epoch - old, registration.partition_epoch - stale + ahead

@@ -275,6 +275,7 @@ class ControllerStub:
                 await asyncio.sleep(METADATA_LINGER)
             partition["records"] = log.read(offset)
         partition["highWatermark"] = partition["lastStableOffset"] = log.end
+        # Since version 13 (KIP-516) a Fetch names a topic by its id.
         topic = {"topicId": TOPIC_ID} if request.version >= 13 else {"topic": TOPIC_NAME}
         return {"errorCode": NONE, "sessionId": 0, "responses": [{**topic, "partitions": [partition]}]}
 

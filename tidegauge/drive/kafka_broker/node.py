@@ -338,7 +338,7 @@ def ends_of(path: Steps) -> str:
 def common_sequence(sequences: Iterable[str]) -> str:
     """Return a short sequence of ends that contains each of the given ones, so that paths share the ends of one process.
 
-    Greedy: the two that overlap most are joined first.
+    A sequence has a letter for each end of a process, how it ended. Greedy: the two that overlap most are joined first.
     """
     left = [ends for ends in dict.fromkeys(sequences) if ends]
     left = [ends for ends in left if not any(ends in other for other in left if other != ends)]

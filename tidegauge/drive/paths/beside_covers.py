@@ -119,6 +119,7 @@ def telling_paths(profile: Profile, capabilities: Capabilities, others: Sequence
         if not own and not _is_of_brokers(switch):
             continue
         # Where no path of the contract can tell none is looked for.
+        # First the recorded paths of this switch, then all recorded ones, then a sample of the run's.
         tried = () if why_unseen(suspect.name) else (*own, *possible, *more)
         found = next((case for case in tried if distinguishes(case, right, suspect, capabilities.reports)), None)
         if found is None:

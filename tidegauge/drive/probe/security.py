@@ -121,6 +121,7 @@ def _authenticate(wire: Wire, credentials: Credentials) -> None:
             f"error {handshake['errorCode']}; the broker has the mechanisms {', '.join(handshake['mechanisms'])}"
         )
     messages = _plain(credentials) if credentials.mechanism == "PLAIN" else _scram(credentials)
+    # The generator is sent each response of the broker, yields the next message, and ends when the mechanism is done.
     token, number = next(messages), 1
     while True:
         number += 1

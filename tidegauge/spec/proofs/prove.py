@@ -166,10 +166,12 @@ def _result_of(running: _Running, time_limit: float) -> GroupResult | None:
         except EOFError:
             running.process.join()
             ended = f"its process ended with code {running.process.exitcode} and no result"
+            # SIGPROF: the processor time that the process set itself as a limit is used up.
             reason = too_long if running.process.exitcode == -signal.SIGPROF else ended
         else:
             running.process.join()
             return replace(result, seconds=seconds)
+    # It has not used up its processor time, so it waits for a processor, or is stopped.
     elif seconds >= PATIENCE * time_limit:
         running.process.kill()
         running.process.join()

@@ -144,6 +144,7 @@ def truncate_to_high_watermark(st: s.State, b: int, target: int, before: Reporte
     alive(st, b)
     log_unmoved(st, b, before)
     n, old = st[s.REPLICAS + b, s.CACHED], st[s.REPLICAS + b, s.HW]
+    # With truncation on fetch a follower that has epochs learns from the response where to truncate.
     if s.has_switch(st, s.TRUNCATION_ON_FETCH, b) and n == UNKNOWN:
         undecided(st, RULE.TRUNC_05, 1 << field.EPOCHS)
     elif s.has_switch(st, s.TRUNCATION_ON_FETCH, b):

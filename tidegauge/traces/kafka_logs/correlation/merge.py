@@ -117,7 +117,10 @@ def _order(
 
 
 def _concurrent(numbered: Sequence[LoggedStep], order: Sequence[int], causes: Mapping[int, Sequence[int]]) -> int:
-    """Count concurrent pairs by vector clocks: a happened before b iff b's clock has as much of a's node as a itself."""
+    """Count pairs of a loss and a commit on different nodes that are concurrent: neither happened before the other.
+
+    By vector clocks: a happened before b iff b's clock has as much of a's node as a itself.
+    """
     column = {node: index for index, node in enumerate(sorted({step.node for step in numbered}))}
     # By node, what it has seen of all so far, its own steps counted in place.
     latest = [[0] * len(column) for _ in column]

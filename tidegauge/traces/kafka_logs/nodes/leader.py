@@ -169,6 +169,7 @@ def _recorded(broker: LoggedBroker, parsed: ParsedLine) -> None:
             if tp == parsed.tp:
                 in_progress.printed.add((peer, log_end))
         _handles_another(broker, parsed.line.thread)
+    # The log end is printed now: it is no longer one that only a look at the high watermark shows.
     if broker.looked:
         broker.looked.pop((parsed.tp, peer, log_end), None)
     if not parsed.line.thread:

@@ -448,20 +448,20 @@ def _lines(before: Cluster, label: Label, after: Cluster, values: Values) -> Ite
         ):
             yield message_text(follower, leader, before.network[follower][leader], values)
             yield change_text(follower, before, after) or _line(follower, _nothing(before, label, after))
-        case ("LoseResponse", follower, leader):
+        case ("LoseResponse", follower, leader, *_):
             yield f"{message_text(follower, leader, before.network[follower][leader], values)}  LOST"
-        case ("Duplicate", follower, leader):
+        case ("Duplicate", follower, leader, *_):
             yield f"{message_text(follower, leader, before.network[follower][leader], values)}  will arrive twice"
-        case ("HandleDuplicate", leader, follower):
+        case ("HandleDuplicate", leader, follower, *_):
             copy = before.copies[follower][leader]
             yield f"{message_text(follower, leader, copy, values)}  once more; nobody gets the response"
             yield change_text(leader, before, after) or _line(leader, "no change")
         case ("LoseDisk", *_):
             yield _line(broker, "loses its disk")
-        case ("AnswerProduce", leader, end, error):
+        case ("AnswerProduce", leader, end, error, *_):
             result = "acknowledged" if error == 0 else f"answered with error {error}"
             yield _line(leader, f"the produce that ends at {end} is {result}")
-        case ("Read", leader, hw, bound):
+        case ("Read", leader, hw, bound, *_):
             yield _line(leader, f"a consumer reads up to {bound}, hw {hw}")
         case ("LeaderAppend", *_):
             yield _line(
@@ -473,9 +473,9 @@ def _lines(before: Cluster, label: Label, after: Cluster, values: Values) -> Ite
             yield _line(broker, "truncates at its high watermark", *_changes(broker, before, after))
         case ("ShrinkIsr", *_):
             yield change_text(broker, before, after)
-        case ("DeleteRecords", leader, offset):
+        case ("DeleteRecords", leader, offset, *_):
             yield _line(leader, f"deletes what is before {offset}")
-        case ("Crash" | "CrashAndLose", _, hw, log_end):
+        case ("Crash" | "CrashAndLose", _, hw, log_end, *_):
             yield _line(broker, f"crashes, hw checkpointed at {hw}, leo {log_end}")
         case ("Stop", *_):
             yield _line(broker, "stops cleanly")

@@ -176,7 +176,7 @@ def label_text(label: Label) -> str:
     name, actor, *_ = label
     broker = broker_name(actor)
     match label:
-        case ("HandleFetch", _, follower, joins):
+        case ("HandleFetch", _, follower, joins, *_):
             return f"HandleFetch {broker} <- {broker_name(follower)}" + (" proposing it for the ISR" if joins else "")
         case (
             "HandleFetchResponse"
@@ -195,15 +195,15 @@ def label_text(label: Label) -> str:
         case ("HandleDuplicate" | "HandleAbandoned", _, follower, joins, epoch, offset, *_):
             proposing = " proposing it for the ISR" if joins else ""
             return f"{name} {broker} <- {broker_name(follower)} of epoch={epoch} offset={offset}{proposing}"
-        case ("AnswerProduce", _, end, error):
+        case ("AnswerProduce", _, end, error, *_):
             return f"AnswerProduce {broker} ending at {end}" + (f" with error {error}" if error else "")
-        case ("Read", _, _, bound):
+        case ("Read", _, _, bound, *_):
             return f"Read {broker} up to {bound}"
-        case ("DeleteRecords", _, start):
+        case ("DeleteRecords", _, start, *_):
             return f"DeleteRecords {broker} before {start}"
-        case ("ShrinkIsr", _, removed):
+        case ("ShrinkIsr", _, removed, *_):
             return f"ShrinkIsr {broker} without {mask_names(removed)}"
-        case ("Crash" | "CrashAndLose", _, hw, log_end):
+        case ("Crash" | "CrashAndLose", _, hw, log_end, *_):
             return f"{name} {broker} checkpointed hw={hw} kept leo={log_end}"
         case ("FenceBroker" | "UnfenceBroker" | "FenceElr" | "UnfenceElr" | "Register", _, elected, *_):
             return f"{name} {broker}" + ("" if elected == UNDEFINED else f", {broker_name(elected)} elected")

@@ -192,7 +192,7 @@ class BrokerReference(Reference[BrokerCase, ReferenceBroker]):
         yield from broker_suspects(self.profile)
 
     def with_bugs(self, suspects: Iterable[Suspect]) -> Self:
-        """See Reference."""
+        """Return the reference with these suspected bugs put in: their switches, wrong rules and wrong step."""
         switches: dict[str, bool | str] = {}
         rules: dict[str, Callable[..., Any]] = {}
         wrong_step = self.wrong_step

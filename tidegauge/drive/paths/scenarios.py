@@ -133,6 +133,7 @@ def seen_by(session: Session, me: int) -> tuple[ReferenceBroker, Path]:
     rename, start = graph_projection.renaming(me), session.states[0]
     opening = Opening(tuple(range(BROKER + 1, BROKER + session.brokers)), start.model.bounds.min_insync_replicas)
     state, path = opened(opening, session.profile), list[Step]()
+    # Before the first transition the broker reads the metadata that the scenario begins with.
     graph_inputs: Iterator[Input] = iter((Input(graph_projection.image_step(start, rename)),))
     transitions = zip(session.states, session.labels, session.states[1:], strict=False)
     while True:

@@ -138,6 +138,7 @@ def alter_partition(
     """Judge a proposed ISR. ReplicationControlManager#alterPartition."""
     epochs = controller.incarnations
 
+    # `meant`: the broker epoch that the leader names (KIP-903), so that no later start of that broker joins by mistake.
     def eligible(broker: int, meant: int) -> bool:
         return broker in controller.live and (not epochs or meant in {UNDEFINED, epochs[broker]})
 

@@ -35,6 +35,7 @@ from tidegauge.traces.columns import UNKNOWN
 def is_assigned(st: s.State, b: int, f: int) -> int:
     """Return whether leader b counts f as a replica: 1, 0, or UNKNOWN."""
     known, registered = st[s.REPLICAS + b, s.ASSIGNED], st[s.PARTITION, s.C_REPLICAS]
+    # Every broker is a replica all the time.
     if st[s.OPTION, s.REASSIGNED] == 0:
         return 1
     if known == UNKNOWN:

@@ -289,5 +289,10 @@ def test_lines_in_no_known_layout_are_one_problem_and_not_taken_for_json(tmp_pat
     report = check([path])
     assert [(problem.line, problem.expected) for problem in report.problems] == [(None, "a layout of log lines")]
     assert report.inputs[0].kind == "broker logs"
-    path.write_text("it said\nnothing that Kafka prints\n")
+    # Neither is what no line of is a whole one of Kafka's, whatever the story reads in it.
+    path.write_text("it said\nExiting because log truncation is not allowed for partition x-0, current leader's latest\n")
+    report = check([path])
+    assert [(problem.line, problem.expected) for problem in report.problems] == [(None, "a trace or a broker's log")]
+    assert report.inputs[0].kind == "text"
+    path.write_text('{"v"\nnothing that Kafka prints\n')
     assert [problem.expected for problem in check([path]).problems] == ["one JSON object"] * 2

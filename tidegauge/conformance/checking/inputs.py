@@ -34,6 +34,8 @@ from tidegauge.util.errors import UsageError
 from tidegauge.util.files import elsewhere
 
 LOGS = "broker logs"
+HEAD = 65_536
+"""Bytes by which a file is taken for a trace or not."""
 AT_ONCE_FROM = 4_000_000
 """Bytes from which NDJSON is read as columns; a smaller file takes less than a second line by line."""
 
@@ -157,8 +159,22 @@ def read_input(
         do = "name it with --layout to have the file judged; the story reads its lines without one"
         findings.problems.append(Problem(source.name, None, "a layout of log lines", "lines of a broker in none", do))
         yield InputPart(source.name, LOGS, iter(()), findings)
+    elif path.is_file() and not _may_be_ndjson(path):
+        do = "the story has what its lines say, if anything; give the broker's log itself to have it judged"
+        findings.problems.append(Problem(source.name, None, "a trace or a broker's log", "another file", do))
+        yield InputPart(source.name, "text", iter(()), findings)
     else:
         yield InputPart(source.name, "NDJSON", _lacking(_ndjson(source, findings.problems, span), findings), findings)
+
+
+def _may_be_ndjson(path: Path) -> bool:
+    """Return whether a line at the beginning of a file begins as an object does, or nothing is there."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEAD)
+    except OSError:
+        return True
+    return not head.strip() or head.startswith(b"\x1f\x8b") or any(line.lstrip()[:1] == b"{" for line in head.split(b"\n"))
 
 
 def is_parquet(path: Path) -> bool:

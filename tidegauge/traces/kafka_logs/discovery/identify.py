@@ -166,7 +166,7 @@ DO: Mapping[str, str] = {
     CHECKPOINT: "it is a terminal; give the checkpoint files themselves, those of each broker in a folder n<id>/",
     CLIENT_LOG: "clients do not see replication; give the brokers' server.log",
     OTHER: "it is not Kafka's; it does no harm beside the brokers' logs",
-    UNKNOWN: "nothing in it is known to be Kafka's; give server.log, controller.log and state-change.log of each broker",
+    UNKNOWN: "no line of it is a whole line of Kafka's; give server.log, controller.log and state-change.log of each broker",
 }
 """By kind, why a file is not read, and what would help."""
 _DO_SYSTEM = {"Redpanda": "Redpanda is not Kafka's code: nothing is known of its lines; tidegauge probe tests a running one"}

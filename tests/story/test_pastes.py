@@ -218,6 +218,18 @@ def test_a_controller_that_gives_up_is_told_also_where_nothing_else_is(telling: 
     assert "ceased to be the active controller" in headline(story)[1]
 
 
+def test_a_controller_whose_directory_the_voters_do_not_know_says_both_ids(telling: Telling) -> None:
+    ids = "Wq0bWhQGQv2yQmNfPZ6N5g", "l3SdLrlLQkGDoyxnhVQJHQ"
+    vote = (
+        f"[RaftManager id=0] Candidate sent a voter key (Optional[ReplicaKey(id=0, directoryId=Optional[{ids[0]}])]) in "
+        f"the VOTE request that doesn't match the local key (OptionalInt[0], {ids[1]}); rejecting the vote (org.apache)"
+    )
+    story = telling(log(vote, vote))
+    mismatch = only(story, "voter_mismatch")
+    assert (mismatch["node"], mismatch["voter"], mismatch["own"], mismatch["times"]) == (0, *ids, 2)
+    assert any(f"takes out directory {ids[0]}" in line for line in headline(story))
+
+
 def test_the_error_behind_a_prefix_of_syslog_is_read(telling: Telling) -> None:
     before = "Apr 10 07:23:12 localhost kafka[1303]: "
     fatal = "[2025-04-10 04:23:12,167] ERROR Encountered fatal fault: Error loading metadata log record from offset 993 (x)"
@@ -265,6 +277,11 @@ def test_the_id_that_one_container_says_is_not_that_of_another(telling: Telling)
     )
     assert [entry.node for entry in telling(text).entries] == [1]
     assert only(telling(text.replace("kc2", "kc1")), "start")["node"] == 1
+    # What stands before the date is no writer where it is the level.
+    levels = "INFO [main] 2026-01-01 00:00:00,000 [KafkaServer id=1] started\nWARN [x] 2026-01-01 00:00:01,000 {}\n"
+    assert {
+        entry.node for entry in telling(levels.format("[Log partition=x-0, dir=/d] Truncating to offset 5")).entries
+    } == {1}
 
 
 def test_a_dump_whose_batches_do_not_follow_on_each_other_is_told(telling: Telling) -> None:

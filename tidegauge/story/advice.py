@@ -79,8 +79,19 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
 def step_for_process(entry: StoryEntry) -> str | None:
     """Return what to do about a directory or a process that failed, where its lines say why, or what line would."""
     why = str(entry.fields.get("cause") or entry.fields.get("error") or "")
-    if entry.partition is not None or entry.kind not in ("directory_failed", "process_failed", "not_registered"):
+    if entry.partition is not None or entry.kind not in (
+        "directory_failed",
+        "process_failed",
+        "not_registered",
+        "voter_mismatch",
+    ):
         return None
+    if entry.kind == "voter_mismatch":
+        return (
+            "keep the metadata directories of all controllers; while the quorum has a leader, kafka-metadata-quorum "
+            f"remove-controller takes out directory {entry.fields['voter']}, and add-controller adds this one "
+            f"({entry.sources[0]})"
+        )
     if entry.kind == "not_registered":
         return (
             "restart this broker if ZooKeeper goes on without it: clients and the controller do not see it until it is "

@@ -137,6 +137,8 @@ def writer_of(text: str, begin: int) -> str:
     # The second part of a date in the language of a console (`@ 16:49`) is no writer either.
     before = "" if len(before) > 400 else _EXPORTED_AT.sub("", _OF_ITS_OWN.sub(" ", before))
     prefix = before.partition("|")[0].strip(" \t[>`*-\"',:;")
+    if "|" not in before and _LEVEL.search(prefix) is not None:
+        return ""  # a layout with the level, and the thread, before the date
     return prefix if len(prefix) <= 120 and not _NO_WRITER.search(prefix) else ""
 
 

@@ -150,6 +150,8 @@ class Processes(StoryState):
             node.fatal = self.add(
                 line, "process_failed", line.partition, error=error, **({"cause": line.error} if line.error else {})
             )
+            # A controller of KRaft has this line, too.
+            node.fatal.said |= {"any node"} if "fatal fault" in line.says.text else set()
         else:
             join(node.fatal, line)
             if "stored" in line.fields and node.fatal.fields["error"] != error:
@@ -197,6 +199,11 @@ class Processes(StoryState):
 
     def say_controller_resigned(self, line: SourcedLine) -> None:
         self.add(line, "controller", controller_epoch=None, active=False)
+
+    def say_voter_mismatch(self, line: SourcedLine) -> None:
+        """Tell a controller that other voters know by the id of another directory: it does not vote for them."""
+        node, fields = self.nodes[self.key(line)], {"voter": line.fields["voter"], "own": line.fields["own"]}
+        node.mismatch = self.add_or_count(node.mismatch, line, "voter_mismatch", **fields)
 
     def say_broker_left(self, line: SourcedLine) -> None:
         for broker in ids(line.fields["brokers"]):

@@ -66,7 +66,7 @@ NEAR, LONGEST_TRACE = 3, 200
 """Lines to an exception, behind one that mail wrapped, and to its cause."""
 _MOST_BEHIND = 600
 """Bytes behind a line in which it may go on."""
-_ENDS = re.compile(r"[)\]}\"'`]\W*$")
+_BEHIND_THE_END, _ENDS = " \t.,;:!|>*_~", tuple(")]}\"'`")
 """How a line ends that is whole: with its logger, its thread, or what an export puts around it."""
 _QUOTED = re.compile(r"^[ \t>|]+")
 _BEGINS_ANEW = re.compile(r"^(?:at [\w$.]+[($/]|Caused by|\.\.\. \d+ more|(?:[a-z]\w*+\.)++\w*(?:Exception|Error)\b|[{\[`])")
@@ -213,7 +213,7 @@ def speaking_lines(block: bytes) -> tuple[list[int], list[str], list[int], int]:
 
 def _joined(text: str, block: bytes, end: int) -> str:
     """Return a line, which ends there in its block, with those behind that it goes on in; itself if it was not wrapped."""
-    if _ENDS.search(text) or text[:1] == "{":
+    if _is_whole(text) or text[:1] == "{":
         return text
     first = list(lines_within(text))
     if len(first) != 1:
@@ -229,9 +229,13 @@ def _joined(text: str, block: bytes, end: int) -> str:
         # Of two rows that a line fits, the one that says more comes first in the table.
         if found and (not said or found[0] < said[0]):
             return whole
-        if _ENDS.search(behind):
+        if _is_whole(behind):
             break
     return text
+
+
+def _is_whole(text: str) -> bool:
+    return text.rstrip(_BEHIND_THE_END).endswith(_ENDS)
 
 
 def _places(lines: Iterable[str], length: int) -> list[int]:

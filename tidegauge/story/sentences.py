@@ -223,7 +223,11 @@ def _telling(events: Sequence[StoryEntry]) -> Sequence[StoryEntry]:
 
 def entry_sentence(entry: StoryEntry) -> str:
     """Say what an entry says."""
-    fields, who = entry.fields, f"broker {entry.node}" if entry.node is not None else "a broker"
+    fields, role = (
+        entry.fields,
+        "node" if entry.kind in ("controller", "voter_mismatch") or "any node" in entry.said else "broker",
+    )
+    who = f"{role} {entry.node}" if entry.node is not None else f"a {role}"
     at = f"{entry.time} " if entry.time else ""
     says = {
         "start": lambda: (
@@ -237,6 +241,10 @@ def entry_sentence(entry: StoryEntry) -> str:
         "gap": lambda: f"the dump of a segment lacks {fields['first']} to {fields['end'] - 1}",
         "not_leader": lambda: f"{who} was asked as the leader, which it was not{_times(fields)}",
         "out_of_range": lambda: f"{who} was asked for offset {fields['offset']}, {_beyond(fields)}{_times(fields)}",
+        "voter_mismatch": lambda: (
+            f"{who} did not vote: a candidate has it as the voter of directory {fields['voter']}, and its own is "
+            f"{fields['own']}{_times(fields)}"
+        ),
         "not_registered": lambda: f"{who} could not register with ZooKeeper: {fields['error']}",
         "no_other_leader": lambda: (
             "the controller could not move the leader off a broker that stops: no other replica is in sync"

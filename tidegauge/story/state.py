@@ -116,6 +116,7 @@ class NodeStory:
     fatal: StoryEntry | None = None
     expired: StoryEntry | None = None
     unregistered: StoryEntry | None = None
+    mismatch: StoryEntry | None = None
 
 
 @dataclass(frozen=True)

@@ -109,6 +109,7 @@ _PROCESS: tuple[Row, ...] = (
     ("controller-resigned", "] Resigned", "", r"\[Controller id=(?P<node>\d+)$", ("1.0", "3.9"), "KafkaController"),
     ("controller-resigned", "Renouncing leadership and reverting to the last committed offset ", "", r"\[(?:QuorumController id=|Controller )(?P<node>\d+)\] .{1,200}$", ("2.8", None), "QuorumController"),
     ("controller-resigned", "Renouncing the leadership ", r"(?=at oldEpoch|due to)", "", ("2.8", None), "QuorumController"),
+    ("voter-mismatch", "sent a voter key (", r"[^;]{1,120}?directoryId=(?:Optional\[)?(?P<voter>[\w\-]{22})[^;]{1,40} in the VOTE request that doesn't match the local key \((?:OptionalInt\[)?(?P<node>\d+)\]?, (?P<own>[\w\-]{22})\)", "", ("3.9", None), "KafkaRaftClient"),
     ("broker-left", "Fencing broker ", r"(?P<brokers>\d+)(?: at epoch \d+)? because (?P<why>its session has timed out)", "", ("2.8", None), "ReplicationControlManager"),
     ("broker-left", "Broker failure callback for ", r"(?P<brokers>\d[\d,]*)", "", (None, "3.9"), "KafkaController"),
     ("topic-deleted", "Removed topic ", r"(?P<name>[A-Za-z0-9._\-]+) with ID ", "", ("2.8", "3.5"), "ReplicationControlManager"),

@@ -150,3 +150,36 @@ def test_a_raise_before_a_kill_rests_on_a_fetch_that_was_sent(tmp_path: Path, ca
     log.write_text(text[:begin] + text[begin:end].replace("fetchOffset=5", "fetchOffset=4") + text[end:])
     assert main(["check", str(folder)]) == 1
     assert "HW-02" in capsys.readouterr().out
+
+
+def test_a_raise_that_nothing_allows_is_of_the_fetch_whose_thread_printed_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The thread raised at the fetch before the one that allowed it. No order fits; it is no fetch of an unknown replica."""
+    log = case("seed-1026-orders-7", tmp_path) / "n3" / "server.log"
+    lines = log.read_text().splitlines(keepends=True)
+    count = next(at for at, line in enumerate(lines) if line.startswith("[2026-11-28 00:17:41,125857]"))
+    raised = [
+        at
+        for at, line in enumerate(lines)
+        if line.startswith(("[2026-11-28 00:17:41,891242]", "[2026-11-28 00:17:41,891437]"))
+    ]
+    early = [lines[count][: lines[count].index("]")] + lines[at][lines[at].index("]") :] for at in raised]
+    assert len(early) == 2
+    kept = [line for at, line in enumerate(lines) if at not in raised]
+    log.write_text("".join([*kept[:count], *early, *kept[count:]]))
+    assert main(["check", str(log.parent.parent)]) == 1
+    assert "has the high watermark 7 where the rules allow 5 at most" in capsys.readouterr().out
+
+
+def test_a_read_below_every_high_watermark_of_its_time_contradicts_the_lines(tmp_path: Path) -> None:
+    """It breaks no rule, and no order of the lines explains it."""
+    folder = case("seed-4013-orders-3", tmp_path)
+    log = folder / "n3" / "kafka-request.log"
+    lines = log.read_text().splitlines(keepends=True)
+    assert '"highWatermark":49' in lines[361]
+    lines[361] = lines[361].replace('"highWatermark":49', '"highWatermark":48')
+    log.write_text("".join(lines))
+    assert [gap.why for gap in read(folder).gaps] == [
+        "a consumer of orders-3 was shown 48 (n3/kafka-request.log:362) where the lines have 49 at least"
+    ]

@@ -214,6 +214,17 @@ def order_steps(reading: Reading) -> None:
             )
             for step in placement.at_limit
         ]
+        reading.gaps += [
+            Gap(
+                node.id,
+                "the high watermark",
+                (step.place[0], step.place[1] - 1),
+                (step.place[0], step.place[1] + 1),
+                (step.time, step.time),
+                f"a consumer of {step.tp} was shown {step.shown_hw} ({step.at}) where the lines have {least} at least",
+            )
+            for step, least in placement.low_reads
+        ]
         reading.unexplained += sum(1 for step, broken in placement.stuck if broken == BREAKS_VALUE and step.name != KEPT)
 
 

@@ -118,7 +118,8 @@ class Exchanges:
         # An error shows no bound.
         if response.error == 0 and bound is not None:
             fields: Fields = {"bound": bound, "rec_base": fetch.asked[tp].offset}
-            self.add(fetch.request.completed, "Read", tp, fields, fetch.request, fetch.topic_ids.get(tp, ""))
+            read = self.add(fetch.request.completed, "Read", tp, fields, fetch.request, fetch.topic_ids.get(tp, ""))
+            read.shown_hw = response.hw
 
     def _handle(self, fetch: LoggedFetch, tp: str, response: LoggedResponse, run: ProcessRun, ties: _Ties) -> None:
         """Put a fetch beside its line, or where its response fits. A response that left later is a step of its own."""

@@ -140,6 +140,8 @@ class Ordered:
     moved: int = 0
     stuck: list[tuple[LoggedStep, int]] = field(default_factory=list)
     at_limit: list[LoggedStep] = field(default_factory=list)
+    low_reads: list[tuple[LoggedStep, int]] = field(default_factory=list)
+    """Those that show less than the replica had at any time that they may be of, each with the least that it had."""
     checks: Counter[tuple[str, bool]] = field(default_factory=Counter)
     """By rule: those that hold in any order, and those that depend on it."""
 
@@ -172,6 +174,7 @@ def order(
     search = _Search(rows, Leader(peers.index(node), len(peers)), _min_isr_at(min_isr, steps[0].place, len(peers)))
     taken = search.run(placement)
     placement.moved += sum(1 for place, (row, _) in enumerate(taken) if place != row)
+    placement.low_reads += _low_reads(rows, taken, search.begin)
     placement.checks.update((rule, depends) for _, rule, depends in checks_of(rows, taken, search))
     return _events(rows, taken, search.begin)
 
@@ -784,6 +787,30 @@ def checks_of(
         yield at, rule, depends and take(row, at, found, leader)[0] == FITS
 
 
+def _low_reads(
+    rows: Sequence[Row], sequence: Sequence[tuple[int, Replica]], begin: Replica
+) -> Iterator[tuple[LoggedStep, int]]:
+    """Yield each read that shows a lower high watermark than any that the replica had while it may have been made.
+
+    Partition#readRecords takes it from the log, once; one that waited is read again before it is answered. A lower one
+    breaks no rule, but the lines that say it contradict each other: one is not what the broker wrote.
+    """
+    if not any(row.step.shown_hw is not None for row in rows if row.kind == SHOWN):
+        return
+    states = [begin, *(after for _, after in sequence)]
+    ends = list(accumulate((rows[at].ends for at, _ in sequence), max))
+    begins = list(accumulate((rows[at].begins for at, _ in reversed(sequence)), min))[::-1]
+    for number, (at, _) in enumerate(sequence):
+        row, shown = rows[at], rows[at].step.shown_hw
+        if row.kind != SHOWN or shown is None or not UNKNOWN != states[number].hw > shown:
+            continue
+        # What ended before it began came before it; what began after its end came after it.
+        first, last = min(bisect_right(ends, row.begins), number), max(bisect_left(begins, row.ends, number), number)
+        least = min(state.hw for state in states[first : last + 1])  # UNKNOWN is below every number
+        if UNKNOWN != least > shown:
+            yield row.step, least
+
+
 def _later(rows: Sequence[Row], at: int, before: Sequence[tuple[int, Replica]], replica: Replica) -> Iterator[Replica]:
     """Yield what a row finds if rows before it, each with what it found, come after it: the last, the last two, .."""
     stay: set[int] = set()
@@ -835,6 +862,9 @@ def _events(rows: Sequence[Row], sequence: Sequence[tuple[int, Replica]], begin:
     for number, (at, _) in enumerate(sequence):
         if states[number].cause >= 0 and (rows[at].kind == RAISE or _raises_due(rows[at], states[number])):
             credited.setdefault(states[number].cause, at)
+        elif rows[at].kind == RAISE and rows[at].step.follows:
+            # Nothing allowed it, so it is of the step whose thread printed it: the judge says what that lacked.
+            credited.update((one, at) for one in rows[at].follows if rows[one].step in rows[at].step.follows)
     raising = set(credited.values())
     raises = {at for at in raising if rows[at].kind == RAISE}
     joined = {id(row.step.joins) for row in rows if row.step.joins is not None}

@@ -127,6 +127,7 @@ def _high_watermark_risen(broker: LoggedBroker, parsed: ParsedLine) -> None:
     if value == after:
         step.begins, step.ends, step.key = begins, ends, (ends - broker.tick, index, 0)
     if appends is not None:
+        step.follows += (appends,)
         broker.close(parsed)  # an append looks once: the thread's next line of this kind is of a fetch
         # This one is, too, if the line of the append that moved nothing was not logged (Partition at DEBUG).
         broker.counted[key] = CountedFetch(step.begins, step.ends, index, append=appends)
@@ -182,6 +183,8 @@ def _recorded(broker: LoggedBroker, parsed: ParsedLine) -> None:
     elif counted is not None:
         # It was counted before the first of the lines that its thread printed of it.
         step.begins, step.ends, step.key = counted.begins, counted.ends, (counted.ends - broker.tick, counted.index, -1)
+        if counted.raised is not None:
+            counted.raised.follows += (step,)
     expanding = broker.expanding.pop(key, None) if broker.expanding else None
     if expanding is not None and expanding.fields.get("peer") == peer:
         expanding.fields["remote_leo"] = log_end

@@ -80,7 +80,7 @@ class LoggedStep:
     It happened after `begins` and not after `ends` (microseconds), and after the steps that it `follows`. `thread` is that
     of its lines, `topic_id` that of its request, or of its topic where several have one name; one that `takes_effect` comes
     after its lines. A fetch that is counted has its `response`; a response that was sent at once `joins` the event of its
-    fetch if it was read before that.
+    fetch if it was read before that. `shown_hw` is the high watermark in the response to a consumer.
     """
 
     node: int
@@ -95,6 +95,7 @@ class LoggedStep:
     key: Key = (0, 0, 0)
     thread: str = ""
     topic_id: str = ""
+    shown_hw: int | None = None
     takes_effect: bool = False
     in_flight: bool = False
     """An append without its line: its thread may not have come to raise the high watermark."""

@@ -83,6 +83,7 @@ def test_a_proposal_behind_the_last_line_comes_before_who_learned_of_its_change(
         ("seed-2002-orders-11", "n1/server.log", "next offset: 17,", "which no line brings about"),
         ("seed-4001-orders-6", "n2/server.log", "High watermark updated from (offset=4,", "was given high watermark 5"),
         ("seed-4001-orders-6", "n2/server.log", "High watermark updated from (offset=5,", "was given high watermark 6"),
+        ("seed-7015-payments-1", "n2/server.log", "28:06,847] DEBUG", "no line records it"),
     ],
 )
 def test_a_line_that_is_lost_is_missed(name: str, file: str, line: str, missing: str, tmp_path: Path) -> None:
@@ -183,3 +184,15 @@ def test_a_read_below_every_high_watermark_of_its_time_contradicts_the_lines(tmp
     assert [gap.why for gap in read(folder).gaps] == [
         "a consumer of orders-3 was shown 48 (n3/kafka-request.log:362) where the lines have 49 at least"
     ]
+
+
+def test_a_response_behind_the_signal_to_stop_is_of_a_fetch_that_a_line_records(tmp_path: Path) -> None:
+    """The process before it was killed and handled others of that fetcher; with no line at all one of them is missing."""
+    folder = case("seed-7011-orders-1", tmp_path)
+    log = folder / "n1" / "server.log"
+    lines = log.read_text().splitlines(keepends=True)
+    counted = ("[2026-11-29 11:30:30,940566]", "[2026-11-29 11:30:30,941394]")
+    kept = [line for line in lines if not line.startswith(counted)]
+    assert len(kept) == len(lines) - 2
+    log.write_text("".join(kept))
+    assert any("node 2 took 1 responses to requests that are not there" in gap.why for gap in read(folder).gaps)

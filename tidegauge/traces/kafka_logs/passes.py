@@ -218,8 +218,8 @@ def order_steps(reading: Reading) -> None:
             Gap(
                 node.id,
                 "the high watermark",
-                (step.place[0], step.place[1] - 1),
-                (step.place[0], step.place[1] + 1),
+                (step.run, step.line_index - 1),
+                (step.run, step.line_index + 1),
                 (step.time, step.time),
                 f"a consumer of {step.tp} was shown {step.shown_hw} ({step.at}) where the lines have {least} at least",
             )

@@ -128,7 +128,7 @@ class Exchanges:
         # A fetch that diverges, or is refused as it is read, is not recorded (Partition#fetchRecords). One that was recorded
         # may be refused all the same: DelayedFetch#tryComplete finds a replica that has gone, in the same thread.
         recorded = not refused or (response.error != 0 and fetch.whole)
-        step = self._recorded.find(run, fetch, tp, partition) if recorded else None
+        step = self._recorded.find(run, fetch, tp, partition, refused) if recorded else None
         # An unknown topic is refused as the request is handled (KafkaApis#handleFetchRequest), even while the response as a
         # whole waits for other partitions.
         unknown_topic = step is None and response.error in (UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID)

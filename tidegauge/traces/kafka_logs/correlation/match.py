@@ -139,14 +139,18 @@ class RecordedLines:
             for key, waiting in self._waiting.items()
         }
 
-    def find(self, run: ProcessRun, fetch: LoggedFetch, tp: str, partition: PartitionRequest) -> LoggedStep | None:
-        """Return the line of a fetch; it and those before it wait no more.
+    def find(
+        self, run: ProcessRun, fetch: LoggedFetch, tp: str, partition: PartitionRequest, refused: bool = False
+    ) -> LoggedStep | None:
+        """Return the line of a fetch; it and those before it wait no more. One that was `refused` may have none.
 
         Of several at the same offset it is the one nearest to the time in which the request was handled.
         """
         key = (run.number, tp, fetch.replica)
         waiting, earliest = self._waiting[key], self._earliest.get(key, ())
-        begin, end = fetch.request.since - run.slack, fetch.request.line.time + run.slack
+        # Its thread printed the line before it answered: a later one is of the next fetch.
+        last = fetch.request.handled if refused else fetch.request.line.time
+        begin, end = fetch.request.since - run.slack, last + run.slack
         window = fetch.request.dequeued, fetch.request.handled
         best, least_distance = -1, 0
         for position in range(self._done[key], bisect_right(earliest, end)):

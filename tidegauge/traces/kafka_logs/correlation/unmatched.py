@@ -283,11 +283,15 @@ def _last_requests(leader: Node, follower: Node, channel: _Channel, matched: Map
     for step in follower.broker.steps if apart else ():
         for key in apart.intersection(step.depends_on) if step.name in TAKES_RESPONSES else ():
             handlers.setdefault(key, []).append(step)
-    for (run, at, time), end in zip(bounds, ends, strict=True):
+    following = [*of_runs, len(leader.runs)]
+    for (run, at, time), end, next_run in zip(bounds, ends, following, strict=True):
         # Rule 2: a leader that was told to stop may have served its last requests without logging them.
         if run is not None and leader.runs[run].served_on:
             continue
         behind = [send for send in sends[at + 1 : end] if ("answered", id(send)) in handlers]
+        # A process of the leader without a request of this fetcher may have counted them, told to stop before it answered.
+        between = [one for one in leader.runs[0 if run is None else run + 1 : next_run] if one.served_on]
+        behind = [send for send in behind if not _answered_behind(leader, between, send, handlers["answered", id(send)])]
         steps = [step for send in behind for step in handlers["answered", id(send)]]
         # Fetches that diverge, are out of range or are refused are not recorded (Partition#fetchRecords).
         unrecorded = [step for step in steps if step.name != _RECORDED or not _records(leader, run, step)]
@@ -301,12 +305,27 @@ def _last_requests(leader: Node, follower: Node, channel: _Channel, matched: Map
             yield Gap(leader.id, EVERYTHING if every else REQUESTS, begin, until, (time, None), why)
 
 
-def _records(leader: Node, run: int | None, response: LoggedStep) -> bool:
-    """Return whether a line of the leader may record the request of a response (Partition#updateFollowerFetchState)."""
+def _answered_behind(leader: Node, runs: Sequence[ProcessRun], send: Send, steps: Sequence[LoggedStep]) -> bool:
+    """Return whether one of these processes counted a fetch, and may have answered it behind the last lines that it has."""
+    return any(
+        all(
+            step.name == _RECORDED and _records(leader, run.number, step, run.logs_until - (step.time - send.time))
+            for step in steps
+        )
+        for run in runs
+    )
+
+
+def _records(leader: Node, run: int | None, response: LoggedStep, since: int = 0) -> bool:
+    """Return whether a line of the leader may record the request of a response (Partition#updateFollowerFetchState).
+
+    It is not before `since`: the end of the leader's log, less the time from the send to the response.
+    """
     offset = response.fields.get("req_offset")
     return any(
         step.name == "HandleFetch"
         and run in (None, step.run)
+        and step.time >= since
         and "req_epoch" not in step.fields  # else it has a request already
         and step.tp == response.tp
         and step.fields.get("peer", response.node) == response.node

@@ -54,6 +54,9 @@ MATCHED = {
     "_BEGINS_SO",
     "_TP",
     "_NO_HOST",
+    "_DUMPED",
+    "_STUB",
+    "_NO_TEXT",
 }
 """Patterns that are tried at the beginning of a text only."""
 MODULES = (

@@ -39,7 +39,7 @@ _PARTITION_STATE = (
     r"PartitionState\((?>[^()\[\]]*?\bleader=(?P<leader>-?\d+)), leaderEpoch=(?P<leader_epoch>\d+), "
     r"isr=\[?(?P<isr>[\d, ]*)\]?, (?:zkVersion|partitionEpoch)=(?P<version>\d+)"
 )
-_FROM_TO = r"\(?(?:offset=)?(?P<from>\d+)[^)]*\) to \(?(?:offset=)?(?P<to>\d+)"
+_FROM_TO = r"\(?(?:offset=)?(?P<from>\d++)[^)]*+\) to \(?(?:offset=)?(?P<to>\d+)"
 _STATE = r"(?:Offset)?TruncationState\(offset=(?P<to>\d+), completed=(?P<completed>true|false)\)"
 _RESET = r"(?P<from>\d+)(?: to|;) (?>.*?offset (?:to )?(?=\d))(?P<to>\d+)"
 _DIR = r"(?P<directory>[^\s,()]+[^\s,().])"

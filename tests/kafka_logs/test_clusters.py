@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.processor_time import processor_time
-from tidegauge.conformance.checking.check import CheckedInput, check
+from tidegauge.conformance.checking.check import CheckedInput, CheckOptions, check
 from tidegauge.conformance.checking.verdicts import Verdict
+from tidegauge.conformance.follow.broker_logs import BrokerLogs
 from tidegauge.traces.kafka_logs.capture import shipped
 from tidegauge.traces.kafka_logs.discovery.clusters import separate
 from tidegauge.traces.kafka_logs.discovery.files import FoundLogs, NodeFiles
@@ -100,3 +101,22 @@ def test_thousands_of_nodes_are_divided_in_time_that_grows_with_their_number() -
         assert len(separate(FoundLogs([node(number, cluster="c" * 22) for number in every]))) == 1
         assert len(separate(FoundLogs([node(number, f"{number:022}") for number in every]))) == 1
         assert len(separate(FoundLogs([node(number) for number in every]))) == 1
+
+
+def test_clusters_that_are_followed_have_their_names_at_every_look(tmp_path: Path) -> None:
+    """What a window knows of a cluster is kept under its name: two of one name would get each other's."""
+    for number, name in enumerate(("east", "north", "west")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "server.log").write_text(
+            f"[2026-11-21 10:29:30,000] INFO [Broker id=1] Creating new partition t-0 with topic id {number:022}. "
+            "(state.change.logger)\n"
+        )
+    source = BrokerLogs(tmp_path, CheckOptions(), [].append)
+    with source.reading():
+        while source.read_piece():
+            pass
+        growing = source._growth
+        growing.end()
+        names = [capture.cluster for capture in growing.whole()]
+        assert names == ["", "north", "west"]
+        assert [capture.cluster for capture in growing.look()] == names

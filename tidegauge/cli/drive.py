@@ -290,6 +290,7 @@ def _choice(args: argparse.Namespace) -> "Choice":
     from tidegauge.drive.paths.graphs import ON_THE_WIRE, USUAL
     from tidegauge.drive.paths.selection import Choice
 
+    # A release of Kafka is known to have F2 and F3: only of another broker is it asked whether they are repaired.
     return Choice(
         graphs=ON_THE_WIRE if args.kafka else USUAL,
         covered=args.graph or (),

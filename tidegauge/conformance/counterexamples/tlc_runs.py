@@ -266,6 +266,7 @@ def _incomplete(session: Session) -> int | None:
     cluster = session.cluster
     for b, broker in enumerate(cluster.brokers):
         holds = is_prefix(cluster.committed, record_epochs(broker), cluster.deleted)
+        # Enabled while somebody leads, for live members of the ISR: that is what "could be elected" means.
         elect: Label = ("ElectPreferred", b)
         if not holds and not broker.leads and elect in session.enabled():
             return b

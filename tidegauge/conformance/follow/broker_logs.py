@@ -424,7 +424,7 @@ class BrokerLogs(Source):
     def _alarm(self, key: FailureKey, result: JudgedBatch, failure: Failure) -> Alarm:
         """Return the news of a failure, with an explanation if the report has room for one or its rule has none yet."""
         # As many explanations as a report has, and in any case the first of each rule.
-        if len(self._explained) < self.how.explained or all(key.rule != rule for rule, *_ in self._explained):
+        if len(self._explained) < self.how.explained or all(key.rule != explained.rule for explained in self._explained):
             alone = replace(result, judgement=replace(result.judgement, failures=(failure,)))
             self._explained.update((key, explanation) for explanation in explain_failures([alone], 1))
         config = result.batch.config

@@ -34,7 +34,7 @@ class FailureNews:
 
 @dataclass(frozen=True)
 class Alarm(FailureNews):
-    """A new failure. The first one of a rule in a trace has an explanation, and is printed in the words of the report."""
+    """A new failure. The first of each rule, and as many as a report explains, have an explanation, in its words."""
 
     trace: str
     rule: str

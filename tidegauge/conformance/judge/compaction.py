@@ -17,7 +17,9 @@ from tidegauge.traces.columns import UNKNOWN
 
 def tidy(st: s.State) -> None:
     """Forget what can no longer matter, and clear what is after the last registration, term or entry."""
+    # Terms, and entries of logs.
     clear_unused_entries(st)
+    # Registrations: every column of each row that there is room for and that is free.
     for i in range(st[s.PARTITION, s.REGISTRATIONS], st[s.PARTITION, s.PAST_ROOM]):
         for k in range(s.R_EPOCH, s.R_REPLICAS + 1):
             st[s.registration(st, i), k] = 0

@@ -795,7 +795,9 @@ def step_of(line: Mapping[str, Any]) -> Step:
 
 def is_step(value: Any) -> bool:
     """Return whether a value read from somewhere is a step of the contract."""
-    if not isinstance(value, tuple) or not value or value[0] not in STEPS or len(value) != 1 + len(STEPS[value[0]].takes):
+    if not (isinstance(value, tuple) and value and isinstance(value[0], str) and value[0] in STEPS):
+        return False
+    if len(value) != 1 + len(STEPS[value[0]].takes):
         return False
     arguments = zip(STEPS[value[0]].takes, value[1:], strict=True)
     return all(_IS[ARGUMENT_TYPES.get(name, "integer")](argument) for name, argument in arguments)

@@ -383,14 +383,18 @@ def _erased_proposal(builder: PathBuilder) -> Iterator[tuple[str, bool]]:
 
 
 def finding_text(run: ClusterRun, control: Sequence[PlacedStep] = ()) -> str:
-    """Return each step of the path with what it changed, what was acknowledged, and what the elected leader has."""
+    """Return each step of the path with what it changed, what was acknowledged, and what the elected leader has.
+
+    `control` are steps of the controller, each printed before the broker's step that follows it.
+    """
     (path,), names = run.paths, [visible(member.name) for member in run.members]
     lines: list[str] = []
+    # By member: its last report that was printed; the first one is that of the opening.
     at = [0] * len(run.members)
     for number, own_step in enumerate(path.steps, 1):
         lines += _control_lines(control, number - 1)
         member = own_step.member
-        own = run.reports[member].get(0, ())
+        own = run.reports[member].get(0, ())  # the run has one path, number 0
         at[member] += 1
         if at[member] >= len(own):
             lines.append(f"  {number:>3}  broker {member + 1} was not given what follows: a step before it differs")

@@ -427,7 +427,9 @@ def _word(value: Any) -> str:
 
 def is_step(value: Any) -> bool:
     """Return whether a value read from somewhere is a step of the contract."""
-    if not isinstance(value, tuple) or not value or value[0] not in STEPS or len(value) != 1 + len(STEPS[value[0]].takes):
+    if not (isinstance(value, tuple) and value and isinstance(value[0], str) and value[0] in STEPS):
+        return False
+    if len(value) != 1 + len(STEPS[value[0]].takes):
         return False
     named = dict(zip(STEPS[value[0]].takes, value[1:], strict=True))
     # The name of a topic is any word; a broker is named by its number, and "" is the default of the cluster.

@@ -73,6 +73,7 @@ class Cluster(NamedTuple):
     lost_disks: int = 0
     waiting: tuple[AwaitedRecords, ...] = ()
     deleted: int = 0
+    """Records below this offset may be gone (DeleteRecords)."""
     acked: tuple[tuple[int, int], ...] = ()
 
 

@@ -2,7 +2,8 @@
 
 Rules of this file
 
-1. Beside the state of the log stands what the active controller alone knows: heartbeats, and the end of the log.
+1. Beside the state of the log stands what the active controller alone knows: heartbeats, and the
+   offset of the last record (`end`).
 2. What Kafka throws where nothing should be thrown is UNKNOWN_SERVER_ERROR here: nothing is written, and the real process
    resigns (finding F6).
 3. Source: org.apache.kafka.controller.QuorumController.
@@ -81,7 +82,10 @@ Handled = tuple[QuorumController, ControllerResult[int]]
 
 
 def register_broker(controller: QuorumController, record: RegisterBrokerRecord, previous_epoch: int = UNDEFINED) -> Handled:
-    """Register a broker; its broker epoch is the next offset. QuorumController#registerBroker."""
+    """Register a broker; its broker epoch is the next offset. QuorumController#registerBroker.
+
+    `previous_epoch`: the broker epoch in which it says that it was stopped in order, UNDEFINED if it names none.
+    """
     control, broker = controller.control, record.broker_id
     registered = control.brokers.get(broker)
     is_new = registered is None or registered.incarnation != record.incarnation

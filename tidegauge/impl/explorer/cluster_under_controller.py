@@ -222,7 +222,10 @@ def _alter_partition_steps(state: ControlledCluster, b: int) -> Iterator[tuple[L
 
 
 def _broker_epoch(control: ControlCluster, b: int, incarnation: int) -> int:
-    """Return the broker epoch that a leader means by an incarnation: the registered one, or an earlier one."""
+    """Return the broker epoch that a leader names for a member of the ISR that it proposes.
+
+    `incarnation`: REGISTERED or EARLIER, UNDEFINED where the leader names none. A broker that never registered has no epoch.
+    """
     broker = control.control.brokers.get(b)
     if incarnation == UNDEFINED or broker is None:
         return UNDEFINED
@@ -238,19 +241,25 @@ def _controller_steps(state: ControlledCluster) -> Iterator[tuple[Label, Control
 
 
 def _with_processes(state: ControlledCluster, label: Label, after: ControlCluster) -> ControlledCluster:
-    """Return the brokers after a step of the controller's model: it may end or start a process, or fail a directory."""
+    """Return the brokers after a step of the controller's model: it may end or start a process, or fail a directory.
+
+    Die: `kept` is 0 if the disk goes with the process. Unfence: 1 if the heartbeat also reports a failed directory.
+    """
     cluster = state.cluster
     setup = cluster.model.setup
     match label:
         case ("Die", b, kept):
             # CrashAndLose is the step by which the broker's messages go, too; the log that is left is in its result.
             log = cluster.brokers[b].partition.log
+            # In this model a process that dies loses nothing that was not flushed: it keeps high watermark and log end.
             dead = broker_.crash(setup, cluster.brokers[b], log.hw, log.end)
             transition = Transition(("CrashAndLose", b), b, dead if kept else broker_.lose_disk(dead))
+        # Until the controller lets it stop it goes on.
         case ("ShutDown", b) if after.processes[b] == STOPPED:
             transition = Transition(("Stop", b), b, broker_.stop(setup, cluster.brokers[b]))
         case ("FailDirectory", b) | ("Unfence", b, 1):
-            # The process goes on without the replica, so what peers have in flight with it is lost as in a crash.
+            # The process goes on without the replica, so what peers have in flight with it is lost as in a crash. `held`
+            # has the topic id of each broker's replica.
             offline = Broker(Partition(b, has_log=False), incarnation=cluster.brokers[b].incarnation)
             state = state._replace(held=(*state.held[:b], UNDEFINED, *state.held[b + 1 :]))
             transition = Transition(("CrashAndLose", b), b, offline)

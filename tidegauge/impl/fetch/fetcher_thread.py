@@ -211,7 +211,7 @@ def process_fetch_response(
 
     A partition that was not asked for is dropped. `fetch` is the content of the fetch session.
     """
-    # Without partitions no request was sent.
+    # FetcherStats, RequestsPerSec. Without partitions no request was sent.
     if fetch:
         thread = thread._replace(requests=thread.requests + 1)
     done, delayed = Pass(thread, logs), []
@@ -237,11 +237,12 @@ def process_fetch_response(
                 done, tp, entry, after, now, truncated=response.response.is_diverging, restarts=setup.profile.delay_restarts
             )
             if response.response.records and after.log.end > before.log.end:
-                done = done._replace(thread=_received(done.thread, response.response.records))
+                done = done._replace(thread=_count_bytes(done.thread, response.response.records))
     return done._replace(thread=delay_partitions(done.thread, tuple(delayed), now, backoff_ms))
 
 
-def _received(thread: FetcherThread, records: tuple[Batch, ...]) -> FetcherThread:
+def _count_bytes(thread: FetcherThread, records: tuple[Batch, ...]) -> FetcherThread:
+    """Add records to the bytes that the thread has fetched (FetcherStats, BytesPerSec)."""
     return thread._replace(bytes=thread.bytes + bytes_of(records, thread.record_bytes))
 
 

@@ -145,8 +145,8 @@ def _append(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
 def _fetch(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
     """Yield a fetch as its nodes report it: sent, a proposal that it leads to, handled with its response, and appended."""
     expands = dst["pending"] != src["pending"]
-    # A fetch is known by what it changed: the log end that the leader has of the follower, the log of the follower, or a
-    # proposal to add it to the ISR.
+    # A fetch is known by what it changed, and a run has none that changes nothing: the log end that the leader has of the
+    # follower, the log of the follower, or a proposal to add it to the ISR.
     f = next(
         f
         for f in src["known"]
@@ -162,8 +162,10 @@ def _fetch(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
     if expands:
         proposed = {"isr": dst["pending"], "partitionEpoch": src["view"]["partitionEpoch"]}
         yield Event(leader, "ExpandIsr", {"peer": f, **_isr(proposed), "remote_leo": offset})
+    # The response has the high watermark that was read before the fetch was counted.
     response = {"error": NONE, "res_hw": src["hw"], **records}
     yield Event(leader, "HandleFetch", {"peer": f, **request, **response, "remote_leo": offset, **_hw(src, dst), "leo": end})
+    # Else it had no records, or was lost: the model has no followers' high watermarks to report.
     if dst["end"][f] != offset:
         appended = {"leo_before": offset, "leo": dst["end"][f]}
         yield Event(f, "HandleFetchResponse", {"peer": leader, **point, **response, **appended})

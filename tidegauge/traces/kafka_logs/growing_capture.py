@@ -9,7 +9,8 @@ Rules of this file
    window was read last, its log does not end before what other nodes had logged by then (correlation/log_coverage.py).
 """
 
-from collections.abc import Collection, Iterator, Mapping
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -69,7 +70,9 @@ class GrowingCapture:
         self._target = 0
         """The latest time in any log when the window became full."""
         self._latest: dict[int, int] = {}
+        """By node, the time of its last line at the last look, in microseconds of its clock."""
         self._seen_until: dict[tuple[int, int], int] = {}
+        """By (a, b), until when on a's clock the log of b was seen to go on."""
 
     def full(self, more: Collection[LogFile]) -> bool:
         """Return whether the window is full, and all lines of its time were read; `more` are logs with unread lines."""
@@ -104,7 +107,7 @@ class GrowingCapture:
             self._take(log, log.growing.end())
 
     def look(self) -> list[Capture]:
-        """Read the window as a capture for each cluster."""
+        """Read the window as a capture for each cluster, and note how far each log was seen to go on."""
         logs = self._nodes_in_window()
         latest = {node.id: max(stream[-1].time for stream in node.streams) for node in logs.nodes if node.streams}
         for node_id, time in latest.items():
@@ -113,13 +116,15 @@ class GrowingCapture:
                 for other, logged in self._latest.items():
                     self._seen_until[other, node_id] = max(min(logged, time), self._seen_until.get((other, node_id), 0))
         self._latest |= latest
-        for node in logs.nodes:
-            node.folder = self.root / "logs"  # disks are not observed: they change while they are read
-        return self._read(logs, self._seen_until)
+        clusters = separate(logs)
+        # Only now: clusters are named after the folders of their nodes.
+        for node in (node for cluster in clusters for node in cluster.nodes):
+            node.folder = Path(os.devnull)  # disks are not observed: they change while they are read
+        return self._read(clusters, self._seen_until)
 
     def whole(self) -> list[Capture]:
         """Read the window, and the disks, as complete logs, as `check` does."""
-        return self._read(self._nodes_in_window(), {})
+        return self._read(separate(self._nodes_in_window()), {})
 
     def forget(self, captures: list[Capture]) -> None:
         """Begin the next window after these captures; the lines of this one stay for one more window."""
@@ -171,12 +176,12 @@ class GrowingCapture:
             groups.setdefault(log.group, []).append(log)
         yield from sorted(groups.items())
 
-    def _read(self, logs: FoundLogs, seen_until: Mapping[tuple[int, int], int]) -> list[Capture]:
+    def _read(self, clusters: Iterable[FoundLogs], seen_until: Mapping[tuple[int, int], int]) -> list[Capture]:
         return [
             capture_of(
                 "/".join((self.root.name, cluster.name)).rstrip("/"),
                 cluster,
                 replace(self.before.get(cluster.name, NO_CARRY_OVER), seen_until=seen_until),
             )
-            for cluster in separate(logs)
+            for cluster in clusters
         ]

@@ -191,13 +191,18 @@ class ToyReplica:
         diverging: tuple[int, int] | None,
         offsets: tuple[int, int] | None,
     ) -> None:
-        """Take the leader's response, if it answers what would be fetched now."""
+        """Take the leader's response, if it answers what would be fetched now.
+
+        `records` are (base, last offset, epoch), one record each: this toy has no batches. `diverging` is an epoch with its
+        end at the leader, `offsets` the leader's log start and log end.
+        """
         request = self.requests.pop(peer)
         requested = (request["current_leader_epoch"], request["fetch_offset"])
         if peer != self.source or self.fetching is None:
             return
         epoch = self.fetching[0]
         if requested == self.fetching:
+            # A newer leader epoch is under way: wait for its metadata.
             if error == FENCED:
                 self.fetching = None
                 return
@@ -209,6 +214,7 @@ class ToyReplica:
                 self.truncate(self.agreed(*diverging))
             elif error == 0:
                 for base, _, record_epoch in records:
+                    # Records of a later epoch than the fetcher's are not appended (KAFKA-18723).
                     if record_epoch > epoch:
                         break
                     self.begin_epoch(record_epoch, base)

@@ -358,7 +358,10 @@ def look_at(path: ProofPath, logs: tuple[AnyLog, AnyLog], *offsets: Any) -> None
 
 
 def any_epoch_step(path: ProofPath, _: int) -> None:
-    """Prove the step lemma for one OffsetsForLeaderEpoch round between logs of any length."""
+    """Prove for one OffsetsForLeaderEpoch round between logs of any length what each step of the truncation has to be.
+
+    It truncates nothing common, and reaches the common prefix or takes an entry away. `_` is the size of bounded lemmas.
+    """
     leader, follower, common = two_any_logs(path)
     path.assume(follower.size > 0)
     asked = path.call("latest_epoch", follower.epochs)

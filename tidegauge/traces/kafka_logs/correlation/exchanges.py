@@ -288,7 +288,7 @@ class Exchanges:
         return None
 
     def list_offsets(self, request: LoggedRequest) -> list[tuple[int, str, int, int]]:
-        """Return (replica, topic-partition, LATEST or EARLIEST, offset) for what a fetcher out of range asked."""
+        """Return (replica, topic-partition, timestamp asked for, offset); a fetcher asks for LATEST or EARLIEST."""
         timestamps = {
             (topic["name"], int(part["partitionIndex"])): int(part["timestamp"])
             for topic in request.body["topics"]

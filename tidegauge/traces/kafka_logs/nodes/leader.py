@@ -358,13 +358,18 @@ def _take_back(broker: LoggedBroker, parsed: ParsedLine, step: LoggedStep) -> No
 
 
 def _isr_response(broker: LoggedBroker, parsed: ParsedLine) -> None:
-    """Take `handled AlterPartition request`: the controller's response, an error or the ISR that is committed."""
+    """Take `handled AlterPartition request`: the controller's response, an error or the ISR that is committed.
+
+    It is printed before the leader takes it over. If it does not, _isr_ignored takes the step back (rule 4).
+    """
+    # 4.2 names the partition by its topic id.
     tp = broker.partition_of_response(parsed)
     error, epoch = parsed.number("error"), parsed.number("partition_epoch")
     fields: Fields = {"error": error} | ({"isr": parsed.ids(), "partition_epoch": epoch} if error == 0 else {})
     step = _takes_effect(broker, broker.begin(parsed, "HandleAlterPartitionResponse", fields, tp))
     if error == 0:
         broker.replica(tp).isr = frozenset(parsed.ids())
+        # That ISR is committed with this partition epoch, so the controller's step came before.
         step.depends_on += (("metadata", tp, epoch),)
 
 

@@ -16,6 +16,7 @@ import hashlib
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -46,7 +47,9 @@ def traces() -> tuple[Trace, ...]:
 
 def write(chosen: Sequence[Trace]) -> None:
     """Write the corpus: the same traces, the same bytes."""
-    text = "".join(f"{line}\n" for trace in chosen for line in ndjson.lines(trace))
+    # Not where each event was read: that is a line of the corpus before.
+    unread = (replace(trace, events=tuple(replace(event, at="") for event in trace.events)) for trace in chosen)
+    text = "".join(f"{line}\n" for trace in unread for line in ndjson.lines(trace))
     TRACES.write_bytes(gzip.compress(text.encode(), mtime=0))
     traces.cache_clear()
 

@@ -32,11 +32,10 @@ TRACE = ROOT / "tidegauge" / "traces" / "golden" / "append.ndjson"
 ASKED = (
     ("--version",),
     ("--help",),
-    ("doctor",),
     ("check", "append.ndjson"),
     ("prove",),
-    ("model", "append"),
-    ("bugs", "--help"),
+    ("model", "Small"),
+    ("drive", "--help"),
 )
 
 _ENTER = """

@@ -80,13 +80,8 @@ def test_a_place_that_cannot_be_made_is_passed_over(tmp_path: Path, monkeypatch:
 def test_every_function_of_the_kernel_has_types_the_compiler_knows() -> None:
     """A signature is read from the annotations: none may be missing."""
     for module in compiled.MODULES[1:]:
-        for name, function in vars(module).items():
-            if (
-                getattr(function, "__module__", "") == module.__name__
-                and hasattr(function, "__code__")
-                and name != "allocate"
-            ):
-                assert len(compiled.signature(function)) == function.__code__.co_argcount
+        for function in compiled.functions_of(module).values():
+            assert len(compiled.signature(function)) == function.__code__.co_argcount
 
 
 def test_functions_that_stay_calls_are_functions_of_the_kernel() -> None:

@@ -1,6 +1,7 @@
 """Traces as Parquet: what millions of interleavings are stored in, and what the judge reads fastest."""
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -234,7 +235,6 @@ class Reader:
     def __init__(self, path: str | Path, opened: Callable[[], pa.NativeFile] | None = None) -> None:
         """Open a file, and read its footer, config and table of events. Raises Unreadable."""
         self.path = str(path)
-        self._local = opened is None
         self._opened: Callable[[], Any] = opened if opened is not None else partial(Path(path).open, "rb")
         try:
             source = self.path if opened is None else opened()
@@ -249,7 +249,7 @@ class Reader:
             )
         except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
             raise self._unreadable("a Parquet file", _reason(error), "check that it was written to its end") from error
-        self._groups = self._footer(metadata.num_row_groups)
+        self._groups = self._footer(metadata.num_row_groups, opened)
         self._schema = self._in.schema_arrow  # kept, because pyarrow parses it anew at each access
         self.config, events = self._head()
         names = self._schema.names
@@ -306,13 +306,13 @@ class Reader:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def _footer(self, expected: int) -> tuple[GroupMetadata, ...]:
+    def _footer(self, expected: int, opened: Callable[[], Any] | None) -> tuple[GroupMetadata, ...]:
         """Return the row groups as the footer has them. Raises Unreadable."""
         try:
-            if self._local:
-                groups = _local_footer(self.path, version_of_status(Path(self.path).stat()))
+            if opened is None:
+                groups = _footer_of_version(self.path, version_of_status(Path(self.path).stat()))
             else:
-                with self._opened() as file:
+                with opened() as file:
                     groups = read_footer(file)
         except (OSError, ValueError) as error:
             raise self._unreadable("the metadata of row groups", _reason(error), "write it anew") from error
@@ -477,9 +477,11 @@ class Reader:
 
 
 @lru_cache(maxsize=2)
-def _local_footer(path: str, version: tuple[int, ...]) -> tuple[GroupMetadata, ...]:  # noqa: ARG001  (of the cache)
+def _footer_of_version(path: str, version: tuple[int, ...]) -> tuple[GroupMetadata, ...]:
     """Read the footer of a file once for each version: a worker opens it for each task, and a large footer takes seconds."""
     with Path(path).open("rb") as file:
+        if version_of_status(os.fstat(file.fileno())) != version:
+            raise ValueError("a file that was changed meanwhile")
         return read_footer(file)
 
 

@@ -19,6 +19,8 @@ from types import MappingProxyType
 from typing import IO, Any, NamedTuple, TypeAlias
 
 MAGIC = b"PAR1"
+LARGEST_FOOTER = 256 << 20
+"""Bytes, which are read whole: a thousand row groups of a hundred columns take 20 MB."""
 MOST_VALUES = 3_000_000
 """Fields and elements of lists that are read, in two seconds: a thousand row groups with every column have 1.7 million."""
 LARGEST_HEADER = 1 << 16
@@ -103,7 +105,7 @@ def read_footer(file: IO[bytes]) -> tuple[GroupMetadata, ...]:
     file.seek(size - 8)
     tail = file.read(8)
     length = int.from_bytes(tail[:4], "little")
-    if tail[4:] != MAGIC or length > size - 8:
+    if tail[4:] != MAGIC or length > min(size - 8, LARGEST_FOOTER):
         raise ValueError(f"a footer of {length:,} bytes" if tail[4:] == MAGIC else "a file without a footer")
     file.seek(size - 8 - length)
     # Fields of parquet.thrift: FileMetaData has its row_groups in 4, RowGroup its num_rows in 3 and its columns in 1, and

@@ -76,6 +76,12 @@ def is_integers(value: Any, length: int | None = None) -> bool:
     return isinstance(value, tuple | list) and (length is None or len(value) == length) and all(map(is_integer, value))
 
 
+def is_call(value: Any, steps: Mapping[str, Any]) -> bool:
+    """Return whether a value is a tuple of the name of one of these steps and as many arguments as the step `takes`."""
+    named = isinstance(value, tuple) and bool(value) and isinstance(value[0], str) and value[0] in steps
+    return named and len(value) == 1 + len(steps[value[0]].takes)
+
+
 def frozen(value: Any) -> Any:
     """Return a JSON value with its lists as tuples."""
     return tuple(map(frozen, value)) if isinstance(value, list) else value

@@ -118,6 +118,7 @@ def test_a_step_is_the_same_after_its_line() -> None:
         ("list_offsets", 0, "first"),
         7,
         ("stop", 1),
+        ({"stop": 1},),
     ],
 )
 def test_what_is_no_step_is_known(wrong: object) -> None:

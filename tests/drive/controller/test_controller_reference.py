@@ -187,6 +187,7 @@ def test_a_release_without_elr_is_not_asked_to_switch_it() -> None:
         None,
         (),
         ("abdicate",),
+        ({"abdicate": 1},),
         ("session_expires",),
         ("session_expires", "1"),
         ("session_expires", 9),

@@ -49,7 +49,7 @@ from tidegauge.drive.broker.state import (
     optional_fetch_json,
     with_partition,
 )
-from tidegauge.drive.contract import Capabilities, Step, frozen, is_integer, is_integers
+from tidegauge.drive.contract import Capabilities, Step, frozen, is_call, is_integer, is_integers
 from tidegauge.impl import messages, rules
 from tidegauge.impl.cluster import broker as broker_
 from tidegauge.impl.cluster.broker import EARLIER as BEFORE
@@ -795,9 +795,7 @@ def step_of(line: Mapping[str, Any]) -> Step:
 
 def is_step(value: Any) -> bool:
     """Return whether a value read from somewhere is a step of the contract."""
-    if not (isinstance(value, tuple) and value and isinstance(value[0], str) and value[0] in STEPS):
-        return False
-    if len(value) != 1 + len(STEPS[value[0]].takes):
+    if not is_call(value, STEPS):
         return False
     arguments = zip(STEPS[value[0]].takes, value[1:], strict=True)
     return all(_IS[ARGUMENT_TYPES.get(name, "integer")](argument) for name, argument in arguments)

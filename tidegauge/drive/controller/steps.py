@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from tidegauge.drive.contract import Capabilities, Step, is_integer
+from tidegauge.drive.contract import Capabilities, Step, is_call, is_integer
 from tidegauge.drive.controller.contract import ALL, BROKERS, REPORTED, ReferenceController, directory, epoch_of, lapsed
 from tidegauge.drive.controller.findings import registers
 from tidegauge.impl.controller import configurations, quorum_controller, requests
@@ -427,9 +427,7 @@ def _word(value: Any) -> str:
 
 def is_step(value: Any) -> bool:
     """Return whether a value read from somewhere is a step of the contract."""
-    if not (isinstance(value, tuple) and value and isinstance(value[0], str) and value[0] in STEPS):
-        return False
-    if len(value) != 1 + len(STEPS[value[0]].takes):
+    if not is_call(value, STEPS):
         return False
     named = dict(zip(STEPS[value[0]].takes, value[1:], strict=True))
     # The name of a topic is any word; a broker is named by its number, and "" is the default of the cluster.

@@ -4,6 +4,7 @@ With a line less something is missing.
 """
 
 import tarfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -127,13 +128,19 @@ def test_a_logger_that_ends_behind_the_signal_to_stop_leaves_no_gap(name: str, m
     assert bool(read(folder).gaps) is missed
 
 
+def place_of(lines: Sequence[str], stamp: str) -> int:
+    """The only line with this stamp."""
+    (at,) = (at for at, line in enumerate(lines) if line.startswith(stamp))
+    return at
+
+
 def test_a_role_change_raises_to_what_a_fetch_counted_before_not_after(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A handler counts, and the metadata thread raises before it looks; one that is still elsewhere has not counted yet."""
     log = case("seed-4010-orders-0", tmp_path) / "n1" / "server.log"
     lines = log.read_text().splitlines(keepends=True)
-    at = next(number for number, line in enumerate(lines) if line.startswith("[2026-11-29 02:19:11,253611]"))
+    at = place_of(lines, "[2026-11-29 02:19:11,253611]")
     elsewhere = "[2026-11-29 02:19:11,240000] INFO [data-plane-kafka-request-handler-0] Elsewhere (kafka.server.KafkaApis)\n"
     log.write_text("".join([*lines[:at], elsewhere, *lines[at:]]))
     assert main(["check", str(log.parent.parent)]) == 1
@@ -159,14 +166,9 @@ def test_a_raise_that_nothing_allows_is_of_the_fetch_whose_thread_printed_it(
     """The thread raised at the fetch before the one that allowed it. No order fits; it is no fetch of an unknown replica."""
     log = case("seed-1026-orders-7", tmp_path) / "n3" / "server.log"
     lines = log.read_text().splitlines(keepends=True)
-    count = next(at for at, line in enumerate(lines) if line.startswith("[2026-11-28 00:17:41,125857]"))
-    raised = [
-        at
-        for at, line in enumerate(lines)
-        if line.startswith(("[2026-11-28 00:17:41,891242]", "[2026-11-28 00:17:41,891437]"))
-    ]
+    count = place_of(lines, "[2026-11-28 00:17:41,125857]")
+    raised = [place_of(lines, stamp) for stamp in ("[2026-11-28 00:17:41,891242]", "[2026-11-28 00:17:41,891437]")]
     early = [lines[count][: lines[count].index("]")] + lines[at][lines[at].index("]") :] for at in raised]
-    assert len(early) == 2
     kept = [line for at, line in enumerate(lines) if at not in raised]
     log.write_text("".join([*kept[:count], *early, *kept[count:]]))
     assert main(["check", str(log.parent.parent)]) == 1

@@ -196,6 +196,12 @@ def assign_topics(reading: Reading) -> None:
                 step.topic_id = node.broker.topic_named(topic, step.place)
 
 
+def _gap_at(node: Node, step: LoggedStep, logger: str, why: str) -> Gap:
+    """Return a gap of the line of a step alone."""
+    begin, end = (step.run, step.line_index - 1), (step.run, step.line_index + 1)
+    return Gap(node.id, logger, begin, end, (step.time, step.time), why)
+
+
 def order_steps(reading: Reading) -> None:
     """Put the steps of each replica in an order that threads, locks and values allow."""
     for node in reading.nodes:
@@ -203,28 +209,12 @@ def order_steps(reading: Reading) -> None:
         reading.moved += placement.moved
         reading.checks += placement.checks
         # What is judged there is undecided: an order may be there that was not found.
-        reading.gaps += [
-            Gap(
-                node.id,
-                "the order of the lines",
-                (step.run, step.line_index - 1),
-                (step.run, step.line_index + 1),
-                (step.time, step.time),
-                f"too many orders are possible ({step.at}), and the search was cut off",
-            )
-            for step in placement.at_limit
-        ]
-        reading.gaps += [
-            Gap(
-                node.id,
-                "the high watermark",
-                (step.run, step.line_index - 1),
-                (step.run, step.line_index + 1),
-                (step.time, step.time),
-                f"a consumer of {step.tp} was shown {step.shown_hw} ({step.at}) where the lines have {least} at least",
-            )
-            for step, least in placement.low_reads
-        ]
+        for step in placement.at_limit:
+            why = f"too many orders are possible ({step.at}), and the search was cut off"
+            reading.gaps.append(_gap_at(node, step, "the order of the lines", why))
+        for step, least in placement.low_reads:
+            why = f"a consumer of {step.tp} was shown {step.shown_hw} ({step.at}) where the lines have {least} at least"
+            reading.gaps.append(_gap_at(node, step, "the high watermark", why))
         reading.unexplained += sum(1 for step, broken in placement.stuck if broken == BREAKS_VALUE and step.name != KEPT)
 
 

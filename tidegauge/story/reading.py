@@ -257,17 +257,15 @@ def _take(text: str, number: int, order: int, file: ReadFile, selection: Selecti
         # Its own date, if any, is a container's.
         begin, end, time = -1, -1, file.found[-1].order if file.found else time
     behind = exception_behind(text) if end >= 0 else ""
-    for says, partition, fields in chain(statements_in(text), statements_in(behind)):
+    for says, partition, values in chain(statements_in(text), statements_in(behind)):
+        fields = _beside_the_last(file, values) if says.kind == "dumped-batch" else values
         if says.kind == "truncated" and (str(partition), fields["to"]) in file.future:
             file.future.discard((str(partition), fields["to"]))
             return order
         if says.kind == "dumped-segment":
             file.dumped = None
-        elif says.kind == "dumped-batch":
-            odd = _beside_the_last(file, fields)
-            if not odd:
-                continue
-            fields = odd  # noqa: PLW2901 - what follows on the batch before says nothing
+        elif says.kind == "dumped-batch" and not fields:
+            continue  # it follows on the batch before, as nearly all do
         written = time if time is not None else order
         if not selects(selection, written, partition):
             return max(order, written)

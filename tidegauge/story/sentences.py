@@ -223,10 +223,8 @@ def _telling(events: Sequence[StoryEntry]) -> Sequence[StoryEntry]:
 
 def entry_sentence(entry: StoryEntry) -> str:
     """Say what an entry says."""
-    fields, role = (
-        entry.fields,
-        "node" if entry.kind in ("controller", "voter_mismatch") or "any node" in entry.said else "broker",
-    )
+    of_any_node = entry.kind in ("controller", "voter_mismatch") or "any node" in entry.said
+    fields, role = entry.fields, "node" if of_any_node else "broker"
     who = f"{role} {entry.node}" if entry.node is not None else f"a {role}"
     at = f"{entry.time} " if entry.time else ""
     says = {

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.processor_time import processor_time
 from tidegauge.traces.columns import UNKNOWN
 from tidegauge.traces.kafka_logs.correlation import order as search
 from tidegauge.traces.kafka_logs.correlation.order import BREAKS_VALUE, FITS, Ordered, Replica, order, take
@@ -47,6 +48,25 @@ def appends(thread: str, after: int, by: int, base: int) -> LoggedStep:
 
 def reads(after: int, by: int, bound: int) -> LoggedStep:
     return step("", "Read", after, by, bound=bound)
+
+
+@pytest.mark.parametrize("count", [1, 20_000])
+def test_low_reads_are_noted_in_time_that_grows_with_the_steps(count: int) -> None:
+    """Each may have been made at any time since the start."""
+    shown = [reads(2, 10 * count, 4) for _ in range(count)]
+    for at, read in enumerate(shown):
+        read.shown_hw, read.key, read.place = 4, (10 + at, 10 + at, 0), (0, 10 + at, 0, 0)
+    placement = Ordered()
+    with processor_time(3):
+        order([*leads(10, 5), *shown], LEADER, placement)
+    assert [least for _, least in placement.low_reads] == [5] * count
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=40), st.data())
+def test_the_lowest_of_a_part_is_that_of_its_values(values: list[int], data: st.DataObject) -> None:
+    first = data.draw(st.integers(0, len(values) - 1))
+    end = data.draw(st.integers(first + 1, len(values)))
+    assert search._lowest_between(values)(first, end) == min(values[first:end])
 
 
 def high_watermarks(events: Sequence[LoggedStep]) -> list[tuple[object, ...]]:

@@ -795,20 +795,36 @@ def _low_reads(
     Partition#readRecords takes it from the log, once; one that waited is read again before it is answered. A lower one
     breaks no rule, but the lines that say it contradict each other: one is not what the broker wrote.
     """
-    if not any(row.step.shown_hw is not None for row in rows if row.kind == SHOWN):
+    had = [begin.hw, *(after.hw for _, after in sequence)]
+    shown = [(number, at, rows[at].step.shown_hw) for number, (at, _) in enumerate(sequence) if rows[at].kind == SHOWN]
+    low = [(number, at, hw) for number, at, hw in shown if hw is not None and UNKNOWN != had[number] > hw]
+    # Nearly always there is none.
+    if not low:
         return
-    states = [begin, *(after for _, after in sequence)]
     ends = list(accumulate((rows[at].ends for at, _ in sequence), max))
     begins = list(accumulate((rows[at].begins for at, _ in reversed(sequence)), min))[::-1]
-    for number, (at, _) in enumerate(sequence):
-        row, shown = rows[at], rows[at].step.shown_hw
-        if row.kind != SHOWN or shown is None or not UNKNOWN != states[number].hw > shown:
-            continue
+    lowest = _lowest_between(had)
+    for number, at, hw in low:
+        row = rows[at]
         # What ended before it began came before it; what began after its end came after it.
         first, last = min(bisect_right(ends, row.begins), number), max(bisect_left(begins, row.ends, number), number)
-        least = min(state.hw for state in states[first : last + 1])  # UNKNOWN is below every number
-        if UNKNOWN != least > shown:
+        least = lowest(first, last + 1)  # UNKNOWN is below every number
+        if UNKNOWN != least > hw:
             yield row.step, least
+
+
+def _lowest_between(values: Sequence[int]) -> Callable[[int, int], int]:
+    """Return what gives the least of values[first:end] at once: a read may be as long as all steps together."""
+    # of[k][i] is the least of the 2^k values from i on.
+    of = [list(values)]
+    for k in range(len(values).bit_length() - 1):
+        of.append([*map(min, of[k], of[k][1 << k :])])
+
+    def least(first: int, end: int) -> int:
+        k = (end - first).bit_length() - 1
+        return min(of[k][first], of[k][end - (1 << k)])
+
+    return least
 
 
 def _later(rows: Sequence[Row], at: int, before: Sequence[tuple[int, Replica]], replica: Replica) -> Iterator[Replica]:

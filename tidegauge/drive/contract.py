@@ -4,8 +4,11 @@ through.
 A node is whatever plays cases: a process of Kafka, a driven program, a transcript, the reference itself.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+from tidegauge.util.errors import TidegaugeError
 
 Step = tuple[Any, ...]
 """A name and the step's arguments, such as ("fetch", 2, 0, 0, -1, True)."""
@@ -43,6 +46,23 @@ class Capabilities(NamedTuple):
 
 
 CaseT_contra = TypeVar("CaseT_contra", bound=DriveCase[Any], contravariant=True)
+
+
+class CaseError(TidegaugeError):
+    """A node cannot be taken on through a case, whose `number` it is of those that were to be played."""
+
+    def __init__(self, number: int, message: str) -> None:
+        super().__init__(message)
+        self.number = number
+
+
+@contextmanager
+def errors_of_case(number: int) -> Iterator[None]:
+    """Let what is raised here name the case."""
+    try:
+        yield
+    except (TidegaugeError, OSError) as problem:
+        raise CaseError(number, str(problem)) from problem
 
 
 class Node(Protocol[CaseT_contra]):

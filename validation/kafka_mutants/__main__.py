@@ -30,7 +30,6 @@ from tidegauge.drive.paths.graphs import ON_THE_WIRE
 from tidegauge.drive.paths.selection import Choice, cases_beside_covers, chosen_paths
 from tidegauge.drive.runner.player import play
 from tidegauge.drive.runner.reference import Reference
-from tidegauge.drive.wire.compiler import WireError
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.releases import RELEASE, profile_named
 from tidegauge.util.errors import TidegaugeError, UsageError
@@ -225,7 +224,7 @@ class MutantRunner:
                     case = difference.case._replace(path=difference.case.path[: difference.at])
                     if play(self._node, [case], self._expected).differences:
                         return MutantResult(mutant.name, played, difference.at, difference.after, difference.fields)
-        except WireError as error:
+        except TidegaugeError as error:
             self._node.close()
             processes.activate(0)
             self._start()

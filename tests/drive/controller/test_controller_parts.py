@@ -10,11 +10,12 @@ from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase, 
 from tidegauge.drive.controller.findings import registers
 from tidegauge.drive.controller.metadata_image import Image, Incarnations, LogRecord, Names, state_report
 from tidegauge.drive.controller.node import ControllerNode, error_of
-from tidegauge.drive.controller.process import Observer, free_port, leads_not, properties
+from tidegauge.drive.controller.process import ControllerProcess, Observer, free_port, leads_not, properties
 from tidegauge.drive.kafka_broker.controller_stub import MetadataLog, MetadataRecord
 from tidegauge.drive.kafka_process.builds import KafkaBuild
 from tidegauge.drive.kafka_process.clock import MOVED_SESSION
 from tidegauge.drive.wire.compiler import Messages, WireError
+from tidegauge.drive.wire.frames import WireRequest
 from tidegauge.impl.releases import profile_named
 
 NAMES = Names(3)
@@ -253,3 +254,28 @@ def test_nothing_happens_by_the_clock_but_the_end_of_a_session() -> None:
     assert found["unclean.leader.election.interval.ms"] == 100_000_000
     longest = properties(free_port(), MOVED_SESSION)
     assert longest["unclean.leader.election.interval.ms"] < 1 << 31
+
+
+class Ended:
+    """A process, and a connection to it, that have ended."""
+
+    async def exchange(self, *_calls: object) -> None:
+        raise ConnectionResetError
+
+    read = exchange
+
+    def check_runs(self) -> None:
+        raise WireError("expected its process to run; seen exit code 1")
+
+
+def test_a_controller_that_has_ended_is_told_so_and_not_as_a_file_that_cannot_be_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ended = ControllerProcess.__new__(ControllerProcess)
+    monkeypatch.setattr(ended, "_port", free_port(), raising=False)
+    monkeypatch.setattr(ended, "_messages", Messages({}), raising=False)
+    for name in ("connection", "process", "observer"):
+        monkeypatch.setattr(ended, name, Ended(), raising=False)
+    for work in (ended._called([WireRequest("AlterPartition", 3, {})]), ended.read()):
+        with pytest.raises(WireError, match="seen exit code 1"):
+            asyncio.run(work)

@@ -2,7 +2,7 @@
 
 from tidegauge.drive.controller.contract import ClusterOpening
 from tidegauge.drive.controller.reference import reference
-from tidegauge.drive.controller.walks import refusal_cases
+from tidegauge.drive.controller.walks import CANCEL, NOBODY_TAKES_OVER, TAKEN_OVER, refusal_cases
 from tidegauge.impl import errors, rules
 from tidegauge.impl.releases import profile_named
 
@@ -36,3 +36,12 @@ def test_every_path_is_apart_and_ends_with_a_response() -> None:
 def test_other_requests_are_refused_and_taken() -> None:
     for kind in ("elect_leaders", "reassign", "register", "heartbeat", "unregister", "assign_directory", "delete_topic"):
         assert errors_of(kind) > {rules.NONE}, kind
+
+
+def test_a_cancel_elects_a_replica_outside_the_isr_only_where_the_topic_allows_it() -> None:
+    """The replicas before are 1 and 4, 4 is up: refused, then elected uncleanly; without ELR, nobody leads."""
+    beginnings = (TAKEN_OVER, NOBODY_TAKES_OVER)
+    cases = [case for case in CASES if case.path[-1] == CANCEL and any(case.path[: len(one)] == one for one in beginnings)]
+    seen = [[*RIGHT.reports(case)][-1] for case in cases]
+    leaders = [(report["result"]["error"], report["partitions"]["t-0"]["leader"]) for report in seen]
+    assert leaders == [(errors.INVALID_REPLICA_ASSIGNMENT, 2), (rules.NONE, 4), (rules.NONE, -1)]

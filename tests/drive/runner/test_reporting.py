@@ -1,20 +1,28 @@
 """What differs is shrunk to a few steps, told side by side, and named by the bugs that do the same."""
 
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
 from tidegauge.drive.broker.contract import BrokerCase, Opening
 from tidegauge.drive.broker.reference import broker_suspects, decisions, reference, step_text
 from tidegauge.drive.broker.steps import EVERYTHING, lacks
-from tidegauge.drive.contract import Capabilities, Watch
+from tidegauge.drive.contract import Capabilities, CaseError, Watch, errors_of_case
 from tidegauge.drive.paths.graphs import GRAPHS, cover_of
 from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.runner.differences import Difference
 from tidegauge.drive.runner.player import ReferenceNode, play
+from tidegauge.drive.runner.reference import Reference
 from tidegauge.drive.runner.report import explain_most, explanations, story, value_text
 from tidegauge.drive.runner.run import run, shrunk, text_of
+from tidegauge.drive.wire.compiler import WireError
 from tidegauge.impl import rules as rules_
 from tidegauge.impl.explorer.faults import FAULTS
 from tidegauge.impl.profiles import FETCH_TRUNCATION, REPAIRED, Rules
 from tidegauge.impl.releases import profile_named
 from tidegauge.impl.rules import UNDEFINED, Ints
+from tidegauge.util.errors import FAILS
 
 CASES = [
     *cover_of("small", FETCH_TRUNCATION).cases,
@@ -28,6 +36,42 @@ def test_a_release_is_explained_by_its_switch() -> None:
     cases = walks(1, 60, FETCH_TRUNCATION)
     found = run(ReferenceNode(reference(today)), cases, reference(FETCH_TRUNCATION))
     assert "same as   applies_diverging=on: as Kafka did from 2.8 on before 3.4.1" in text_of(found)
+
+
+class NodeThatGivesUp(ReferenceNode[BrokerCase]):
+    """A node that plays so many cases, and gives up at the second step of the next one."""
+
+    def __init__(self, played_as: Reference[BrokerCase, Any], after: int) -> None:
+        super().__init__(played_as)
+        self.after = after
+
+    def play(self, cases: Sequence[BrokerCase], watch: Watch) -> None:
+        super().play(cases[: self.after], watch)
+        opened, first = list(self._reference.reports(cases[self.after]))[:2]
+        watch(self.after, 0, opened)
+        watch(self.after, 1, first)
+        with errors_of_case(self.after):
+            raise WireError("the broker: expected its process to run; seen exit code 1")
+
+
+def test_what_differed_before_a_broker_gave_up_is_a_verdict() -> None:
+    old = reference(FETCH_TRUNCATION._replace(name="old", applies_diverging=True))
+    found = run(NodeThatGivesUp(old, 50), walks(1, 60, FETCH_TRUNCATION), reference(FETCH_TRUNCATION))
+    assert found.exit_code == FAILS
+    assert found.played.cases == 51
+    text = text_of(found)
+    assert "same as   applies_diverging=on" in text
+    assert "no more paths were played, and none was made shorter: the broker: expected its process to run" in text
+
+
+def test_a_broker_that_gives_up_before_anything_differs_is_told_with_its_path() -> None:
+    cases = walks(1, 3, FETCH_TRUNCATION)
+    with pytest.raises(CaseError) as told:
+        run(NodeThatGivesUp(reference(FETCH_TRUNCATION), 2), cases, reference(FETCH_TRUNCATION))
+    head, path, opening, *steps = str(told.value).splitlines()
+    assert (head, path) == ("the broker: expected its process to run; seen exit code 1", "on this path:")
+    assert opening.strip() == reference(FETCH_TRUNCATION).opening_text(cases[2].opening)
+    assert steps == [f"  {at:>2}  {step_text(step)}" for at, step in enumerate(cases[2].path[:2], start=1)]
 
 
 def test_two_bugs_at_once_are_found_together() -> None:

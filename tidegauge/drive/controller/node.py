@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any
 from uuid import UUID, uuid4
 
-from tidegauge.drive.contract import Report, Step, Watch
+from tidegauge.drive.contract import Report, Step, Watch, errors_of_case
 from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase, directory, empty
 from tidegauge.drive.controller.metadata_image import TYPES, Incarnations, state_report
 from tidegauge.drive.controller.path_cluster import Lane
@@ -92,21 +92,25 @@ class ControllerNode:
     async def _play(self, cases: Sequence[ControllerCase], watch: Watch) -> None:
         """Play paths one after the other, each on topics and brokers of its own (a lane)."""
         for number, case in enumerate(cases):
-            lane = await self._opened(case.opening)
-            # The number of the lane is in the names of its topics (`Names.full`), with one of these after it.
-            words = (f".{self._lanes}-", f".{self._lanes} ", f".{self._lanes},")
-            played = PlayedPath(lane)
-            goes_on = watch(number, 0, await played.report(None))
-            for at, step in enumerate(case.path, start=1):
-                if not goes_on:
-                    break
-                seen = await played.given(step)
-                # What is logged later is about the deletion of the topics.
-                self._logged[case] = words, lane.process.process.log_size()
-                goes_on = watch(number, at, seen)
-            await lane.close()
-            if not lane.is_quiet:
-                self._end()
+            with errors_of_case(number):
+                await self._play_one(number, case, watch)
+
+    async def _play_one(self, number: int, case: ControllerCase, watch: Watch) -> None:
+        lane = await self._opened(case.opening)
+        # The number of the lane is in the names of its topics (`Names.full`), with one of these after it.
+        words = (f".{self._lanes}-", f".{self._lanes} ", f".{self._lanes},")
+        played = PlayedPath(lane)
+        goes_on = watch(number, 0, await played.report(None))
+        for at, step in enumerate(case.path, start=1):
+            if not goes_on:
+                break
+            seen = await played.given(step)
+            # What is logged later is about the deletion of the topics.
+            self._logged[case] = words, lane.process.process.log_size()
+            goes_on = watch(number, at, seen)
+        await lane.close()
+        if not lane.is_quiet:
+            self._end()
 
     async def _opened(self, opening: ClusterOpening) -> Lane:
         # Rule 2: first on the process that there is, then on a fresh one.

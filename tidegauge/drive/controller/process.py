@@ -218,7 +218,8 @@ class ControllerProcess:
             try:
                 responses = await self.connection.exchange(calls)
             except OSError:
-                self.connection = await Connection.open(self._messages, self._port)
+                # Nobody listens where its process has ended: `_until` says so then, with its last words.
+                self.connection = await self._connected() or self.connection
                 return None
             return None if any(map(leads_not, responses)) else responses
 
@@ -226,7 +227,11 @@ class ControllerProcess:
 
     async def read(self) -> list[LogRecord]:
         """Return what its log has more than when it was last read."""
-        records = await self.observer.read()
+        try:
+            records = await self.observer.read()
+        except OSError:
+            self.process.check_runs()
+            raise
         self.is_read = True
         return records
 

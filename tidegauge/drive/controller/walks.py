@@ -20,6 +20,8 @@ from tidegauge.drive.controller.findings import beats, fenced, finding_cases, is
 from tidegauge.drive.controller.metadata_image import Incarnations
 from tidegauge.drive.controller.reference import take_step
 from tidegauge.drive.controller.steps import FOUR, STEPS, CreateTopic
+from tidegauge.impl.controller.records import TOPIC
+from tidegauge.impl.controller.replication_control import UNCLEAN_LEADER_ELECTION
 from tidegauge.impl.profiles import Profile
 
 STEPS_OF_A_WALK = 28
@@ -94,6 +96,11 @@ OUT_OF_REACH: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "ReplicationControlManager#ineligibleReplicasForIsr",
         ),
         "a broker has read all metadata or none": ("BrokerHeartbeatManager#calculateNextBrokerState",),
+        "an election of all partitions at once is not requested": ("ReplicationControlManager#electLeaders",),
+        "each request has the newest version": ("ReplicationControlManager#alterPartition",),
+        "a broker has the cluster's id, and the cluster a metadata.version with directories": (
+            "ClusterControlManager#registerBroker",
+        ),
     }
 )
 """By reason, Kafka's methods of which a change in that regard is not seen."""
@@ -113,6 +120,25 @@ ALONE: Path = (*up(1, 2, 3), topic((1,), min_isr=1))
 REASSIGNED: Path = (*ALONE, ("reassign", "t", 0, (2, 3)), ("alter_partition", 1, 0, "t", 0, 0, 1, (1, 2), False))
 LEFT_ALONE: Path = (*REASSIGNED, (EXPIRES, 1))
 NOBODY_LEADS: Path = (*ALONE, fenced(1))
+TAKEN_OVER: Path = (
+    *up(*FOUR),
+    topic((1, 4), min_isr=1),
+    ("reassign", "t", 0, (2, 3)),
+    ("alter_partition", 1, 0, "t", 0, 0, 1, (1, 4, 2), False),
+    (EXPIRES, 1),
+    ("alter_partition", 2, 0, "t", 0, 1, 3, (2,), False),
+)
+"""The replicas to which a cancelled reassignment would go back have left the ISR: 4 is up, 1 is not."""
+NOBODY_TAKES_OVER: Path = (
+    *up(*FOUR),
+    topic((1, 4), min_isr=1),
+    ("alter_partition", 1, 0, "t", 0, 0, 0, (1,), False),
+    ("reassign", "t", 0, (2, 3)),
+    (EXPIRES, 1),
+)
+"""Without ELR: the only member of the ISR is down and stays in it, and 4 is up."""
+CANCEL: Step = ("reassign", "t", 0, None)
+UNCLEAN: Step = ("configure", TOPIC, "t", UNCLEAN_LEADER_ELECTION, "true")
 
 
 def refusal_cases(opening: ClusterOpening) -> tuple[ControllerCase, ...]:
@@ -122,13 +148,15 @@ def refusal_cases(opening: ClusterOpening) -> tuple[ControllerCase, ...]:
         *((SHUTS_DOWN, ("alter_partition", 1, 0, "t", 0, *epochs, isr, False)) for epochs, isr in _after_a_shutdown()),
         *((beginning, step) for beginning, step in product((ONE, ONE_IS_DOWN, ONE_IS_BACK, NOBODY_LEADS), _elections())),
         *((beginning, step) for beginning, step in product((ONE, REASSIGNED, LEFT_ALONE), _reassignments())),
+        *((beginning, CANCEL) for beginning in (TAKEN_OVER, (*TAKEN_OVER, UNCLEAN))),
         *((beginning, step) for beginning, step in product((ONE, SHUTS_DOWN, ONE_IS_DOWN), _of_brokers())),
         *((ONE, step) for step in _of_topics()),
         # It has never registered.
         (ALONE, ("unregister", 4)),
     )
-    paths = dict.fromkeys((*beginning, step) for beginning, step in asked)
-    return tuple(ControllerCase(opening, path, f"refusal {number}") for number, path in enumerate(paths))
+    asked_of = {(opening, (*beginning, step)): None for beginning, step in asked}
+    asked_of[opening._replace(elr=0), (*NOBODY_TAKES_OVER, CANCEL)] = None
+    return tuple(ControllerCase(*case, f"refusal {number}") for number, case in enumerate(asked_of))
 
 
 def usual_cases(profile: Profile, opening: ClusterOpening, *, walk_count: int, seed: int = 1) -> tuple[ControllerCase, ...]:

@@ -40,7 +40,7 @@ from tidegauge.drive.broker.contract import (
 )
 from tidegauge.drive.broker.contract import LOG_STARTS as MOVING_STARTS
 from tidegauge.drive.broker.steps import ENDS, STEPS
-from tidegauge.drive.contract import Capabilities, Report, Step, Watch
+from tidegauge.drive.contract import Capabilities, CaseError, Report, Step, Watch, errors_of_case
 from tidegauge.drive.contract import Path as Steps
 from tidegauge.drive.kafka_broker.broker import HIGH_WATERMARKS, LOG_STARTS, KafkaBroker
 from tidegauge.drive.kafka_broker.partition import UNREAD, DrivenPartition
@@ -230,7 +230,10 @@ class KafkaNode:
                 tasks = [group.create_task(path_work if check is None else check.play(path_work)) for path_work in work]
         except* (TidegaugeError, OSError) as problems:
             # One is enough to say what happened: the others follow from it, or are the same on other paths.
-            raise WireError(f"{_first(problems)}{self._last_words()}") from problems
+            first = _first(problems)
+            message = f"{first}{self._last_words()}"
+            error = CaseError(first.number, message) if isinstance(first, CaseError) else WireError(message)
+            raise error from problems
         return [task.result() for task in tasks]
 
     def _last_words(self) -> str:
@@ -254,10 +257,11 @@ class KafkaNode:
             opening = cases[number].opening
             beginning = no_reports() if self._always_read else known_reports[opening]
             run = PathRun(number, cases[number], DrivenPartition(slot, opening), beginning)
-            if self._seen(run, run.partition.opening(), watch) and await self._play_on(run, watch):
-                paused.append(run)
-            else:
-                await run.partition.close()
+            with errors_of_case(number):
+                if self._seen(run, run.partition.opening(), watch) and await self._play_on(run, watch):
+                    paused.append(run)
+                else:
+                    await run.partition.close()
         return paused
 
     async def _resume(self, runs: list[PathRun], watch: Watch) -> list[PathRun]:
@@ -269,14 +273,15 @@ class KafkaNode:
             while goes_on and run.is_at_end_of_process():
                 run.next_step()
                 goes_on = self._seen(run, UNREAD, watch)
-            if goes_on:
-                # The next step is the metadata that the process has read first: it was written before the restart.
-                await run.partition.wait_until_fetched_from(run.next_step()[1])
-                goes_on = self._seen(run, await run.partition.report(), watch) and await self._play_on(run, watch)
-            if goes_on:
-                paused.append(run)
-            else:
-                await run.partition.close()
+            with errors_of_case(run.number):
+                if goes_on:
+                    # The next step is the metadata that the process has read first: it was written before the restart.
+                    await run.partition.wait_until_fetched_from(run.next_step()[1])
+                    goes_on = self._seen(run, await run.partition.report(), watch) and await self._play_on(run, watch)
+                if goes_on:
+                    paused.append(run)
+                else:
+                    await run.partition.close()
         return paused
 
     async def _play_on(self, run: PathRun, watch: Watch) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Generic, NamedTuple
 
 from tidegauge.drive.contract import CaseT, Report, Step
-from tidegauge.util.errors import CONFORMS, FAILS, UNDECIDED
+from tidegauge.util.errors import CONFORMS, FAILS, UNDECIDED, TidegaugeError
 
 
 class Difference(NamedTuple, Generic[CaseT]):
@@ -29,12 +29,13 @@ class Difference(NamedTuple, Generic[CaseT]):
 
 
 class PlayResult(NamedTuple, Generic[CaseT]):
-    """The result of playing cases. `fields`: how many values were compared."""
+    """The result of playing cases. `fields`: how many values were compared; `ended`: what ended it before the last case."""
 
     cases: int
     steps: int
     fields: int
     differences: tuple[Difference[CaseT], ...]
+    ended: TidegaugeError | None = None
 
     @property
     def exit_code(self) -> int:

@@ -6,9 +6,10 @@ A difference counts when it comes again on a partition or a cluster of its own: 
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from tidegauge.drive.contract import Capabilities, CaseT, Node, Report, Step, Watch
+from tidegauge.drive.contract import Capabilities, CaseError, CaseT, Node, Report, Step, Watch
 from tidegauge.drive.runner.differences import Difference, PlayResult
 from tidegauge.drive.runner.reference import Reference, StateT
+from tidegauge.util.errors import TidegaugeError
 
 T = TypeVar("T")
 
@@ -33,11 +34,25 @@ class PrefixTree(Generic[T]):
 def play(
     node: Node[CaseT], cases: Sequence[CaseT], reference: Reference[CaseT, Any], record: Watch | None = None
 ) -> PlayResult[CaseT]:
-    """Play every case to its end or its first difference. `record` gets every report as well."""
+    """Play every case to its end or its first difference. `record` gets every report as well.
+
+    Raises what the node raises, with the path on which it gave up.
+    """
+    result = play_as_far_as_it_goes(node, cases, reference, record)
+    if result.ended is not None:
+        raise result.ended
+    return result
+
+
+def play_as_far_as_it_goes(
+    node: Node[CaseT], cases: Sequence[CaseT], reference: Reference[CaseT, Any], record: Watch | None = None
+) -> PlayResult[CaseT]:
+    """Play like `play`; where the node gives up, return what came before. The node is of no use then."""
     expectations = _Expectations(reference)
     # The node calls `watch` when it has a report, of whichever case is under way: many are at a time, each with its own
     # place in the tree.
     reached: dict[int, PrefixTree[_Expected[Any]]] = {}
+    reported_upto: dict[int, int] = {}
     differences: dict[int, Difference[CaseT]] = {}
     reported = node.capabilities.reports
     steps = fields = 0
@@ -45,7 +60,7 @@ def play(
     def watch(number: int, at: int, seen: Report) -> bool:
         """Compare a report with the reference's; return whether the path goes on."""
         nonlocal steps, fields
-        case = cases[number]
+        case, reported_upto[number] = cases[number], at
         place = reached[number].after(case.path[at - 1]) if at else expectations.after_opening(case.opening)
         reached[number], expected = place, place.value.report
         steps += 1
@@ -62,8 +77,23 @@ def play(
             del reached[number]
         return goes_on
 
-    node.play(cases, watch)
-    return PlayResult(len(cases), steps, fields, tuple(differences[number] for number in sorted(differences)))
+    played = len(cases)
+    ended: TidegaugeError | None = None
+    try:
+        node.play(cases, watch)
+    except TidegaugeError as problem:
+        played, ended = len(reported_upto), problem
+        if isinstance(problem, CaseError) and problem.number in reported_upto:
+            path = _path_text(cases[problem.number], reported_upto[problem.number], reference)
+            ended = CaseError(problem.number, f"{problem}\non this path:\n{path}")
+            ended.__cause__ = problem
+    return PlayResult(played, steps, fields, tuple(differences[number] for number in sorted(differences)), ended)
+
+
+def _path_text(case: CaseT, reported: int, reference: Reference[CaseT, Any]) -> str:
+    """Return a case as lines, up to the step after those that a node has reported."""
+    steps = (f"  {at:>2}  {reference.step_text(step)}" for at, step in enumerate(case.path[: reported + 1], start=1))
+    return "\n".join((f"  {reference.opening_text(case.opening)}", *steps))
 
 
 MOST_EXPECTED = 5_000

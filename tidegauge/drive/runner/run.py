@@ -6,7 +6,7 @@ from typing import Any, Generic, NamedTuple
 
 from tidegauge.drive.contract import Capabilities, CaseT, Node, Path, Watch
 from tidegauge.drive.runner.differences import Difference, PlayResult, by_kind
-from tidegauge.drive.runner.player import ReferenceNode, play
+from tidegauge.drive.runner.player import ReferenceNode, play, play_as_far_as_it_goes
 from tidegauge.drive.runner.reference import Reference
 from tidegauge.drive.runner.report import NAMES, SuspectedBugs, accepting, explain_most, explanations, story
 from tidegauge.util.errors import CONFORMS, FAILS, UNDECIDED
@@ -61,13 +61,20 @@ def run(
     echo: Callable[[str], None] = lambda _: None,
     log_lines: Callable[[CaseT], Sequence[str]] = lambda _: (),
 ) -> DriveRun[CaseT]:
-    """Play the cases on a node and report what differs. `log_lines`: what it logged when a case was played last."""
+    """Play the cases on a node and report what differs. `log_lines`: what it logged when a case was played last.
+
+    Raises what the node raises, unless something differed before it gave up: that is a result.
+    """
     observed = reference.observed()
     began = time.monotonic()
-    played = play(node, cases, observed, recorder)
+    played = play_as_far_as_it_goes(node, cases, observed, recorder)
     seconds = time.monotonic() - began
+    if played.ended is not None and not played.differences:
+        raise played.ended
     # What is played again to shrink and explain is not counted: the notes are about the cases themselves.
-    failures, not_again = failures_of(node, played.differences, reference, echo, log_lines)
+    # A node that has given up is not asked again.
+    again = played.ended is None
+    failures, not_again = failures_of(node, played.differences, reference, echo, log_lines, again=again)
     all_notes = (*notes, *observed.notes(cases, played.differences))
     name, called = node.capabilities.name, reference.called
     return DriveRun(name, called, reference.profile.name, played, seconds, tuple(failures), not_again, all_notes)
@@ -79,13 +86,20 @@ def failures_of(
     reference: Reference[CaseT, Any],
     echo: Callable[[str], None] = lambda _: None,
     log_lines: Callable[[CaseT], Sequence[str]] = lambda _: (),
+    *,
+    again: bool = True,
 ) -> tuple[list[DriveFailure[CaseT]], int]:
-    """Return the kinds of differences, most frequent first, shrunk and explained; and how many did not come again."""
+    """Return the kinds of differences, most frequent first, explained; and how many did not come again.
+
+    They are played again and shrunk, unless `again` is off.
+    """
     failures, not_again = [], 0
     reported = node.capabilities.reports
     for (after, fields), alike in sorted(by_kind(differences).items(), key=lambda item: -len(item[1]))[:KINDS]:
-        echo(f"shrinking {after}: {', '.join(fields)}, {len(alike):,} paths")
-        shown = shrunk(node, min(alike, key=lambda difference: difference.at), reference)
+        shortest = min(alike, key=lambda difference: difference.at)
+        if again:
+            echo(f"shrinking {after}: {', '.join(fields)}, {len(alike):,} paths")
+        shown = shrunk(node, shortest, reference) if again else shortest
         if shown is None:
             not_again += 1
             continue
@@ -109,6 +123,8 @@ def text_of(run: DriveRun[CaseT]) -> str:
     if by_all:
         lines.append(f"--profile {by_all[0]} accepts every difference that is shown")
     played = run.played
+    if played.ended is not None:
+        lines.append(f"no more paths were played, and none was made shorter: {played.ended}")
     rate = played.steps / run.seconds if run.seconds else 0.0
     lines.append(
         f"{played.cases:,} paths, {played.steps:,} steps in {run.seconds:.1f} s ({rate:,.0f}/s), "

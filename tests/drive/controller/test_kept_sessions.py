@@ -18,7 +18,7 @@ from tidegauge.drive.controller.path_cluster import HOLDER, Lane
 from tidegauge.drive.controller.process import ControllerProcess, LeftSessions
 from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.impl.releases import profile_named
-from tidegauge.impl.rules import NONE
+from tidegauge.impl.rules import NONE, UNDEFINED
 
 PROFILE = profile_named("release-4.3.1")
 BROKERS = (1, 2, 3)
@@ -38,12 +38,18 @@ class Believes:
         self.blind = 0
         """How many looks find nothing yet."""
         self._log: list[LogRecord] = []
+        self._registered: dict[int, WireMessage] = {}
 
     async def call(self, name: str, body: WireMessage) -> WireMessage:
         self.is_read, broker = False, body["brokerId"]
         if name == "BrokerRegistration":
-            self._write("RegisterBrokerRecord", {**body, "brokerEpoch": len(self._log), "fenced": True})
-            return {"errorCode": NONE, "brokerEpoch": self._log[-1].offset}
+            # The same incarnation keeps its broker epoch (ClusterControlManager#registerBroker, since 3.9).
+            before = self._registered.get(broker)
+            amends = before is not None and before["incarnationId"] == body["incarnationId"]
+            epoch = before["brokerEpoch"] if before is not None and amends else len(self._log)
+            self._registered[broker] = {**body, "brokerEpoch": epoch, "fenced": not amends}
+            self._write("RegisterBrokerRecord", self._registered[broker])
+            return {"errorCode": NONE, "brokerEpoch": epoch}
         assert name == "BrokerHeartbeat"
         self.beats.append((broker, body["currentMetadataOffset"]))
         if broker not in self.contact and not body["wantFence"]:
@@ -152,6 +158,19 @@ def test_who_leaves_beats_while_the_holder_has_read_nothing() -> None:
         await lane.session_expires(1)
         at = process.beats.index((lane.names.id_of(2), 7))
         assert [process.beats[at - 1], process.beats[at + 1]] == [(HOLDER, 0), (HOLDER, ALL)]
+
+    with_lane(work)
+
+
+def test_who_registers_again_in_the_same_incarnation_has_read_nothing_again() -> None:
+    """Its registration makes the controller forget the offset (BrokerHeartbeatManager#register)."""
+
+    async def work(process: Believes, lane: Lane) -> None:
+        await lane.heartbeat(2)
+        await lane.register(2, new=False, previous=-1, directories=("2A",))
+        process.beats.clear()
+        await lane.session_expires(1)
+        assert [offset for broker, offset in process.beats if broker == lane.names.id_of(2)] == [UNDEFINED]
 
     with_lane(work)
 

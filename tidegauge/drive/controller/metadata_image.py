@@ -103,6 +103,7 @@ class Image:
         self.topic_ids: dict[str, UUID] = {}
         self._topics: dict[UUID, str] = {}
         self.changed_at: dict[int, int] = {}
+        """By broker, where the last record of its registration is."""
 
     def read(self, records: Iterable[LogRecord]) -> None:
         """Replay those that are about this cluster."""
@@ -110,7 +111,7 @@ class Image:
             record = self._record(name, body)
             if record is not None:
                 self.control = replay_record(self.control, record, offset)
-                if isinstance(record, records_.BrokerRegistrationChangeRecord):
+                if isinstance(record, records_.BrokerRegistrationChangeRecord | records_.RegisterBrokerRecord):
                     self.changed_at[record.broker_id] = offset
 
     def _record(self, name: str, body: WireMessage) -> records_.ControllerRecord | None:

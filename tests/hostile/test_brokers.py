@@ -107,7 +107,7 @@ def test_the_time_is_that_of_the_whole_response(monkeypatch: pytest.MonkeyPatch)
     """A broker that sends a byte whenever the client is about to give up: ten seconds pass between two bytes."""
     clock = iter(range(0, 10_000, 10))
     monkeypatch.setattr(connection.time, "monotonic", lambda: float(next(clock)))
-    monkeypatch.setattr(connection, "PART", 1)
+    monkeypatch.setattr(connection, "PART_BYTES", 1)
     ours, theirs = socket.socketpair()
     with ours, theirs:
         wire = SocketWire.__new__(SocketWire)

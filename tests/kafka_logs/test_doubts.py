@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegauge.traces.kafka_logs import read
-from tidegauge.traces.kafka_logs.correlation.log_coverage import MANY, CaptureGaps, uncertain_intervals
-from tidegauge.traces.kafka_logs.correlation.merge import SLACK, WINDOW, ahead
+from tidegauge.traces.kafka_logs.correlation.log_coverage import MANY_GAPS, CaptureGaps, uncertain_intervals
+from tidegauge.traces.kafka_logs.correlation.merge import SLACK_MICROSECONDS, WINDOW, ahead
 from tidegauge.traces.kafka_logs.nodes.gap_detection import AFTER_ALL_LINES, EVERYTHING, LOG, REQUESTS, Gap
 from tidegauge.traces.kafka_logs.nodes.steps import LoggedReplica, LoggedStep
 
@@ -54,19 +54,22 @@ def test_no_clock_is_further_ahead_than_it_is_said_to_be(offsets: tuple[int, int
         steps += tied(node, other, sent + wrong[node], sent + place + wrong[other])
         steps[-2].provides = steps[-1].depends_on = (("sent", at),)
     for (node, other), bound in ahead(steps).items():
-        assert bound >= wrong[other] - wrong[node] + SLACK
+        assert bound >= wrong[other] - wrong[node] + SLACK_MICROSECONDS
 
 
 def test_what_is_not_tied_both_ways_is_not_known() -> None:
     assert ahead(tied(1, 2, 0, 5)) == {}
-    assert ahead([*tied(1, 2, 0, 5), *tied(2, 1, 10, 11)]) == {(1, 2): 5 + SLACK, (2, 1): 1 + SLACK}
+    assert ahead([*tied(1, 2, 0, 5), *tied(2, 1, 10, 11)]) == {
+        (1, 2): 5 + SLACK_MICROSECONDS,
+        (2, 1): 1 + SLACK_MICROSECONDS,
+    }
 
 
 def test_what_clocks_were_long_ago_is_not_asked() -> None:
     """They drift: what two of them differed by, hours before, says less and less."""
     long_ago = [*tied(1, 2, 0, 5), *tied(2, 1, 10, 11)]
     late = [*tied(1, 2, 2 * WINDOW, 2 * WINDOW + 900), *tied(2, 1, 2 * WINDOW + 1000, 2 * WINDOW + 1001)]
-    assert ahead([*long_ago, *late]) == ahead(late) == {(1, 2): 900 + SLACK, (2, 1): 1 + SLACK}
+    assert ahead([*long_ago, *late]) == ahead(late) == {(1, 2): 900 + SLACK_MICROSECONDS, (2, 1): 1 + SLACK_MICROSECONDS}
 
 
 @pytest.mark.parametrize(
@@ -84,11 +87,11 @@ def test_a_log_that_goes_on_lacks_nothing_of_what_came_before(
 
 def test_of_many_gaps_between_the_same_steps_there_is_one_of_each_logger() -> None:
     """A node whose lines lack a logger has a gap at each line, and each may lie in thousands of partitions."""
-    loggers = [LOG, REQUESTS] * MANY
+    loggers = [LOG, REQUESTS] * MANY_GAPS
     gaps = [Gap(2, logger, (0, 4 + at), (0, 5 + at), (4, 5), str(at)) for at, logger in enumerate(loggers)]
     steps = [step(2, "HandleFetch", index) for index in (1, 2, 10_000)]
     assert uncertain_intervals(CaptureGaps(gaps), steps) == [((1, 2), gap) for gap in gaps[:2]]
-    assert uncertain_intervals(CaptureGaps(gaps[:MANY]), steps) == [((1, 2), gap) for gap in gaps[:MANY]]
+    assert uncertain_intervals(CaptureGaps(gaps[:MANY_GAPS]), steps) == [((1, 2), gap) for gap in gaps[:MANY_GAPS]]
 
 
 def test_what_is_forgotten_stays_so_until_a_line_speaks_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

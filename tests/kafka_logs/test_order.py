@@ -198,7 +198,7 @@ def test_a_step_that_no_order_fits_is_named_and_the_others_go_on() -> None:
 
 def test_a_search_without_end_is_cut_off_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Twelve counts in any order, and a raise that none of them allows."""
-    monkeypatch.setattr(search, "LIMIT", 50)
+    monkeypatch.setattr(search, "MOST_TAKEN_BACK", 50)
     steps = [*leads(9, 0), *(counts(f"T{at}", 3, 20 + at, 2, 1 + at) for at in range(12)), raises("R", 3, 40, 5, 9)]
     events = order(steps, LEADER, found := Ordered())
     assert [one.at for one in found.at_limit] == [one.at for one, _ in found.stuck]
@@ -207,7 +207,7 @@ def test_a_search_without_end_is_cut_off_and_counted(monkeypatch: pytest.MonkeyP
 
 def test_a_replica_with_many_steps_that_no_order_fits_takes_back_ever_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stamps in whole seconds: every step of a second may come before every other, and raises lack their counts."""
-    monkeypatch.setattr(search, "LIMIT", 400)
+    monkeypatch.setattr(search, "MOST_TAKEN_BACK", 400)
     steps, taken = leads(9, 0), 0
     for second in range(12):
         begins = 100 * second + 3
@@ -228,7 +228,7 @@ def test_a_replica_with_many_steps_that_no_order_fits_takes_back_ever_fewer(monk
 
 
 MOST_TAKEN = 15_000
-"""With LIMIT for each of them it is three times as many."""
+"""With MOST_TAKEN_BACK for each of them it is three times as many."""
 
 
 # Brute force: every order of a few steps

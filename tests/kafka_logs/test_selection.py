@@ -63,7 +63,7 @@ def said(report: Report) -> object:
 @pytest.mark.parametrize("name", [BROKEN, HEALTHY])
 def test_shares_in_several_processes_give_the_same_report(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many there are; explanations too."""
-    monkeypatch.setattr(sharded, "LARGE", 1)
+    monkeypatch.setattr(sharded, "LARGE_BYTES", 1)
     monkeypatch.setattr(sharded, "OF_A_SHARE", 800_000)
     whole, progress = check([shipped()[name]]), list[str]()
     report = check_in_parallel([shipped()[name]], CheckOptions(), processes=2, echo=progress.append)

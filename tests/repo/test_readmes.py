@@ -54,3 +54,15 @@ def test_every_wing_is_in_its_readme(room: str) -> None:
     wings = [path.parent.name for path in (ROOT / "tidegauge" / room).glob("*/__init__.py")]
     assert wings
     assert not [wing for wing in wings if f"`{wing}/`" not in page]
+
+
+def test_every_file_that_a_comment_or_docstring_names_is_there() -> None:
+    """A reader who follows a name finds it; those of others' packages are named here."""
+    names = {path.name for package in ("tidegauge", "validation", "tests") for path in (ROOT / package).rglob("*.py")}
+    assert not {
+        f"{path.relative_to(ROOT)}: {name}"
+        for package in ("tidegauge", "validation")
+        for path in (ROOT / package).rglob("*.py")
+        for name in re.findall(r"\b\w+\.py\b", path.read_text(encoding="utf-8"))
+        if name not in names | {"z3core.py", "pandas.py", "conf.py"}
+    }

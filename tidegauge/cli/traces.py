@@ -51,7 +51,7 @@ def convert_command(args: argparse.Namespace) -> int:
     return BAD if lost(converted.problems) else CONFORMS
 
 
-PARTS = 4
+DEFAULT_PARTS = 4
 """Files of a generation on Spark by default: the same parts give the same bytes on any cluster."""
 
 
@@ -65,7 +65,10 @@ def generate_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_spark(parser, "write the interleavings on Spark, each into one of several files")
     parser.add_argument(
-        "--parts", type=positive, default=PARTS, help=f"with --spark: number of files, a power of two (default {PARTS})"
+        "--parts",
+        type=positive,
+        default=DEFAULT_PARTS,
+        help=f"with --spark: number of files, a power of two (default {DEFAULT_PARTS})",
     )
     parser.add_argument("--traces", type=positive, default=10_000, help="number of distinct interleavings (default 10000)")
     parser.add_argument("--model", default="Small", help="the model whose state graph is walked (default Small)")

@@ -11,10 +11,10 @@ Rules of this file
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-KEPT = 100
+PROBLEMS_KEPT = 100
 """Problems of one file that are kept: a file may have one in each of its lines."""
 
-SHOWN = 80
+CHARACTERS_SHOWN = 80
 """Characters of foreign input quoted in a message."""
 
 
@@ -40,8 +40,8 @@ class Problem:
 
 
 def note(problem: Problem, problems: list[Problem]) -> None:
-    """Append a problem with a line of a file to those of that file; beyond the first KEPT the last one counts the others."""
-    if len(problems) <= KEPT:
+    """Append a problem with a line of a file to those of that file; after PROBLEMS_KEPT the last one counts the others."""
+    if len(problems) <= PROBLEMS_KEPT:
         problems.append(problem)
     else:
         last = problems[-1]
@@ -60,9 +60,9 @@ def lost(problems: Iterable[Problem]) -> int:
 
 
 def shown(value: object) -> str:
-    """Return `value` as a message quotes it: one line of at most SHOWN characters."""
+    """Return `value` as a message quotes it: one line of at most CHARACTERS_SHOWN characters."""
     text = repr(value)
-    return text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
+    return text if len(text) <= CHARACTERS_SHOWN else text[: CHARACTERS_SHOWN - 3] + "..."
 
 
 def counted(number: int, noun: str) -> str:

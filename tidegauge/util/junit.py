@@ -147,7 +147,7 @@ def known_failures(place: Path, cases: Collection[str] | None = None) -> Mapping
 
 
 PASSED, SKIPPED, FAILED, ERROR = "passed", "skipped", "failure", "error"
-SHOWN = 20
+FAILURES_SHOWN = 20
 """Failures that a summary and annotations show."""
 LONGEST = 4000
 """Characters of one failure's text in a summary: a job may write a megabyte."""
@@ -248,7 +248,7 @@ def markdown(summary: JobSummary) -> str:
         f"suite {SUITE_VERSION}; " + ", ".join(f"{number:,} {name}" for name, number in counts if number),
         "",
     ]
-    for case in summary.unexpected[:SHOWN]:
+    for case in summary.unexpected[:FAILURES_SHOWN]:
         lines += [
             f"<details><summary><code>{_html(case.id)}</code> {case.outcome}</summary>",
             "",
@@ -256,8 +256,8 @@ def markdown(summary: JobSummary) -> str:
             "</details>",
             "",
         ]
-    if len(summary.unexpected) > SHOWN:
-        lines += [f"and {len(summary.unexpected) - SHOWN} more", ""]
+    if len(summary.unexpected) > FAILURES_SHOWN:
+        lines += [f"and {len(summary.unexpected) - FAILURES_SHOWN} more", ""]
     rows = [("stale: take it out", name, line) for name, line in summary.stale.items()]
     rows += [("flaky" if line.flaky else "known", name, line) for name, line in summary.known.items()]
     if rows:
@@ -302,7 +302,9 @@ def annotations(name: str, stories: Sequence[str]) -> list[str]:
 
 def summary_annotations(summary: JobSummary) -> list[str]:
     """Return those of a summary: a command per unexpected failure, and one per stale line."""
-    stories = [f"{case.id}: {case.message}\n{visible_lines(case.details)}"[:LONGEST] for case in summary.unexpected[:SHOWN]]
+    stories = [
+        f"{case.id}: {case.message}\n{visible_lines(case.details)}"[:LONGEST] for case in summary.unexpected[:FAILURES_SHOWN]
+    ]
     stories += [f"{name}: stale, {line.where} expects it to fail: take the line out" for name, line in summary.stale.items()]
     return annotations(summary.title, [story.rstrip() for story in stories])
 

@@ -220,7 +220,7 @@ class MutantRunner:
                 played += len(chunk)
                 seen = sorted(play(self._node, chunk, self._expected).differences, key=lambda difference: difference.at)
                 for difference in seen[:TRIED]:
-                    # One that does not come again is no difference (runner/shrink.py).
+                    # One that does not come again is no difference (runner/run.py).
                     case = difference.case._replace(path=difference.case.path[: difference.at])
                     if play(self._node, [case], self._expected).differences:
                         return MutantResult(mutant.name, played, difference.at, difference.after, difference.fields)

@@ -23,7 +23,7 @@ from tests.conformance.hand import (
 )
 from tidegauge.conformance.checking.verdicts import Verdict, verdict_of
 from tidegauge.conformance.engine.compiled import compiled
-from tidegauge.conformance.engine.judge import ROOM, Judgement, judge, judge_with
+from tidegauge.conformance.engine.judge import ROOM_AT_FIRST, Judgement, judge, judge_with
 from tidegauge.conformance.judge.kernel import judge_traces
 from tidegauge.conformance.kill_matrix import Fate, kill
 from tidegauge.impl.cluster.cluster import Bounds
@@ -341,13 +341,13 @@ def test_a_delayed_response_carries_a_high_watermark_from_its_wait() -> None:
 def test_a_logs_epochs_outgrow_the_room_and_nothing_is_lost() -> None:
     """More leader epochs than the judge begins with only make it begin again with more room."""
     events = [start(1), start(2)]
-    for epoch in range(ROOM + 4):
+    for epoch in range(ROOM_AT_FIRST + 4):
         events.append(change(1, epoch, (1,)))
         events.append(lead(1, epoch, (1,), leo=epoch, hw_before=epoch, hw=epoch))
         events.append(append(1, epoch, epoch, epoch, epoch + 1))
     seen = judged(events)
     assert not seen.failures
-    assert seen.final[0][0].epochs == tuple((epoch, epoch) for epoch in range(ROOM + 4))
+    assert seen.final[0][0].epochs == tuple((epoch, epoch) for epoch in range(ROOM_AT_FIRST + 4))
 
 
 def test_many_traces_are_judged_as_each_of_them_alone() -> None:

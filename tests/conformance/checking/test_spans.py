@@ -36,7 +36,7 @@ def said(report: Report) -> Report:
 @pytest.fixture
 def apart(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, CheckOptions], Report]:
     """In two processes, however small the file."""
-    monkeypatch.setattr(sharded, "LARGE", 1)
+    monkeypatch.setattr(sharded, "LARGE_BYTES", 1)
 
     def run(path: Path, how: CheckOptions = AS_NAMED) -> Report:
         assert len(spans_to_judge(path, how, 2)) == 2
@@ -103,7 +103,7 @@ def test_whatever_a_file_holds_the_report_is_that_of_the_whole(
     """Where a span cannot stand alone, the whole is judged."""
     path = many(tmp_path, 12)
     change(path)
-    monkeypatch.setattr(sharded, "LARGE", 1)
+    monkeypatch.setattr(sharded, "LARGE_BYTES", 1)
     pieces = spans_to_judge(path, AS_NAMED, 2)
     apart = check_in_spans(path, pieces, AS_NAMED, 2) if pieces else None
     assert (NEVER if not pieces else AGAIN if apart is None else APART) == way

@@ -10,7 +10,7 @@ import pytest
 from tidegauge.conformance.checking.check import check
 from tidegauge.conformance.checking.rules_outside_kernel import (
     COMPARED,
-    MOST,
+    MOST_SEARCHED,
     UNKNOWN_CACHES_RULE,
     judge_unknown_caches,
     undecided_truncations,
@@ -114,10 +114,10 @@ def test_a_known_cache_is_the_judges_own_business() -> None:
 
 def test_no_more_truncates_are_looked_at_than_pay() -> None:
     """A large input gets its notes for the first truncates, and says that there are more."""
-    judgement = judged(*[truncate_at(7)] * (MOST + 2))
-    assert len(judgement.notes) == MOST + 1
+    judgement = judged(*[truncate_at(7)] * (MOST_SEARCHED + 2))
+    assert len(judgement.notes) == MOST_SEARCHED + 1
     assert judgement.notes[-1].endswith("there are more")
-    assert judgement.tallies[UNKNOWN_CACHES_RULE].undecided == MOST + 2
+    assert judgement.tallies[UNKNOWN_CACHES_RULE].undecided == MOST_SEARCHED + 2
 
 
 def test_without_z3_nothing_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,7 @@ import pytest
 from tests.conformance.follow.same_report import FedNdjson, hand, same, text_of
 from tests.conformance.hand import COPIED, OPENING, reported
 from tests.conformance.judge.test_superseded import reign, reigns, unheard
-from tidegauge.conformance.engine.judge import PAST as PAST_AT_FIRST
-from tidegauge.conformance.engine.judge import ROOM as ROOM_AT_FIRST
-from tidegauge.conformance.engine.judge import grown
+from tidegauge.conformance.engine.judge import PAST_AT_FIRST, ROOM_AT_FIRST, grown
 from tidegauge.conformance.follow import ndjson as follow_ndjson
 from tidegauge.conformance.follow.loop import News
 from tidegauge.conformance.follow.ndjson import Window, WindowEvent

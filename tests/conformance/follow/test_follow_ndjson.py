@@ -18,7 +18,7 @@ from tidegauge.conformance.follow import ndjson as follow_ndjson
 from tidegauge.conformance.follow.loop import Alarm, News, Withdrawn
 from tidegauge.traces.formats import ndjson
 from tidegauge.traces.from_model.behaviour import numbered
-from tidegauge.traces.problems import KEPT, Problem
+from tidegauge.traces.problems import PROBLEMS_KEPT, Problem
 from tidegauge.traces.schema import Trace
 from validation.golden import DIRECTORY
 
@@ -190,6 +190,6 @@ def test_another_file_goes_on_where_the_first_one_ended() -> None:
 
 def test_problems_are_counted_when_there_are_many() -> None:
     """All are news, the first are kept, none is forgotten."""
-    report, news = follow(text_of(hand(COPIED)) + b"no line\n" * (KEPT + 50))
-    assert sum(one.lost for one in news) == report.lost == KEPT + 50
-    assert len(report.problems) == KEPT + 1
+    report, news = follow(text_of(hand(COPIED)) + b"no line\n" * (PROBLEMS_KEPT + 50))
+    assert sum(one.lost for one in news) == report.lost == PROBLEMS_KEPT + 50
+    assert len(report.problems) == PROBLEMS_KEPT + 1

@@ -118,7 +118,7 @@ def test_who_finds_no_place_has_no_base(room: int, placed: int) -> None:
 
 def test_it_has_a_bound() -> None:
     known = closed({})
-    cells = double_array.ROOM * len(known) + SYMBOLS
+    cells = double_array.CELLS_PER_TRANSITION * len(known) + SYMBOLS
     assert array_of(known, 2 * 8 * cells) is not NOTHING_KNOWN
     assert array_of(known, 2 * 8 * cells - 1) is NOTHING_KNOWN
 

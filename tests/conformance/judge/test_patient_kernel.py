@@ -12,8 +12,8 @@ from tests.conformance.checking.test_judge import golden
 from tidegauge.conformance.engine import compiled, patient_kernel, precompile
 from tidegauge.conformance.engine.judge import (
     FAILURES_KEPT,
-    PAST,
-    ROOM,
+    PAST_AT_FIRST,
+    ROOM_AT_FIRST,
     Judgement,
     execution,
     frozen_inputs,
@@ -66,7 +66,7 @@ def test_a_caller_that_judges_piece_by_piece_keeps_its_trace(monkeypatch: pytest
     tables = []
     kernels: tuple[Any, ...] = (judge_traces, patient_kernel.judge_until_compiled)
     for kernel in kernels:
-        st = s.allocate(options, ROOM, FAILURES_KEPT, PAST)
+        st = s.allocate(options, ROOM_AT_FIRST, FAILURES_KEPT, PAST_AT_FIRST)
         s.forget(st, 0)
         inputs = frozen_inputs(columns, None, columns.missing)[:-1]
         for piece in ([0, 11], [11, len(columns)]):
@@ -77,7 +77,7 @@ def test_a_caller_that_judges_piece_by_piece_keeps_its_trace(monkeypatch: pytest
 
 
 def test_a_trace_that_needs_more_room_is_judged_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidegauge.conformance.engine.judge.ROOM", 1)
+    monkeypatch.setattr("tidegauge.conformance.engine.judge.ROOM_AT_FIRST", 1)
     monkeypatch.setattr(patient_kernel, "PIECE", 7)
     config = traces()[0].config
     columns = to_columns(traces(), config)

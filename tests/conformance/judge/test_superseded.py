@@ -23,7 +23,7 @@ from tests.conformance.hand import (
     take,
 )
 from tidegauge.conformance.engine import judge as judging
-from tidegauge.conformance.engine.judge import PAST, Judgement, judge, judge_with
+from tidegauge.conformance.engine.judge import PAST_AT_FIRST, Judgement, judge, judge_with
 from tidegauge.conformance.judge import compaction, state, terms
 from tidegauge.conformance.judge.kernel import judge_traces
 from tidegauge.conformance.judge.state import MOST_PAST, State
@@ -126,7 +126,7 @@ def forgetting(monkeypatch: pytest.MonkeyPatch) -> Judge:
 
     def judged(columns: Columns, config: Config) -> Judgement:
         with monkeypatch.context() as patch:
-            patch.setattr(judging, "PAST", LITTLE)
+            patch.setattr(judging, "PAST_AT_FIRST", LITTLE)
             patch.setattr(compaction, "TERMS_AT_ONCE", 1)
             return judge_with(judge_traces, columns, config)
 
@@ -139,7 +139,7 @@ def keeping(monkeypatch: pytest.MonkeyPatch) -> Judge:
 
     def judged(columns: Columns, config: Config) -> Judgement:
         with monkeypatch.context() as patch:
-            patch.setattr(judging, "PAST", ALL_KEPT)
+            patch.setattr(judging, "PAST_AT_FIRST", ALL_KEPT)
             patch.setattr(terms, "room_for_a_term", lambda _st: None)
             return judge_with(judge_traces, columns, config)
 
@@ -251,7 +251,7 @@ def test_what_cannot_be_handed_on_is_kept(tables: list[int]) -> None:
 def test_the_oldest_goes_where_nothing_can_be_handed_on(tables: list[int]) -> None:
     """Then for ever: the table stops growing, and nothing fails."""
     assert not judge(columns_of(unheard(reigns(2 * MOST_PAST))), TWO).failures
-    assert len(set(tables)) == len((PAST, 2 * PAST, MOST_PAST))
+    assert len(set(tables)) == len((PAST_AT_FIRST, 2 * PAST_AT_FIRST, MOST_PAST))
 
 
 @pytest.mark.parametrize(("epoch", "undecided"), [(0, 1), (COMPARED - 2, 0)])
@@ -279,9 +279,9 @@ def test_a_leader_epoch_of_many_partition_epochs_takes_no_room(tables: list[int]
 def test_a_broker_that_lags_while_the_table_is_filled_takes_no_room(tables: list[int]) -> None:
     """What can be forgotten is forgotten before the table is full: just then a broker may not have heard most of it."""
     events = [start(1), start(2)]
-    for e in range(PAST):  # two registrations each
+    for e in range(PAST_AT_FIRST):  # two registrations each
         events += [change(1, e, (1,)), lead(1, e, (1,))]
-        events += [] if PAST // 8 <= e <= PAST // 2 else [follow(2, 1, e)]
+        events += [] if PAST_AT_FIRST // 8 <= e <= PAST_AT_FIRST // 2 else [follow(2, 1, e)]
     assert not judge(columns_of(events), TWO).failures
     assert len(tables) == 1
 

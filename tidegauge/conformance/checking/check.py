@@ -384,7 +384,7 @@ def worst_first(failures: Iterable[tuple[Origin, Failure]]) -> list[tuple[Origin
 # One report from several: of shares of one input, or of several inputs.
 
 
-MANY = 1000
+MOST_KEPT = 1000
 """Problems, and lines about what is missing, that one input keeps of all its shares."""
 
 
@@ -420,9 +420,9 @@ def merge_shares(shares: Sequence[CheckedInput]) -> CheckedInput:
         kind=shares[0].kind,
         traces=sum(share.traces for share in shares),
         events=events,
-        problems=problems[:MANY],
+        problems=problems[:MOST_KEPT],
         covered=tuple(sorted(covered.values())),
-        missing=missing[:MANY],
+        missing=missing[:MOST_KEPT],
         checks=sum((Counter(share.checks) for share in shares), Counter()),
         rules=rules,
         verdict=run_verdict(rules, events, whole=not missing and lost(problems) == 0),

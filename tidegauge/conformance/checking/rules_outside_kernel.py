@@ -13,7 +13,7 @@ from tidegauge.traces.schema import Config, Event, Trace
 
 # TRUNC-01 where the follower's epoch cache is unknown: does any cache explain the truncation?
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. These truncations are judged after everything else; the judge left them undecided because it did not know the cache. z3
 #    looks for a cache with which the rule truncates as the follower did (`spec.proofs.unknown_cache`; four entries are
@@ -29,8 +29,8 @@ REQUESTS = ("SendFetch", "SendEpochRequest")
 KEEPING = (*REQUESTS, "BecomeFollower", "HandleFetch", "AnswerFetch", "HandleEpochRequest", "Observe")
 """After these events of its node the last epoch in a cache is the same as before; after any other it may differ."""
 COMPARED = "epoch caches that explain the truncation"
-MOST = 50
-"""Truncations that are looked at in one input; a search takes some hundredths of a second."""
+MOST_SEARCHED = 50
+"""Truncations of one input that are searched for a cache; a search takes some hundredths of a second."""
 
 
 @dataclass(frozen=True)
@@ -71,16 +71,18 @@ def with_truncations(judgement: Judgement, undecided: Iterable[UndecidedTruncati
         return replace(judgement, notes=(*judgement.notes, note))
     notes: list[str] = []
     unexplained: list[UndecidedTruncation] = []
-    truncations = list(islice(undecided, MOST + 1))
-    for truncation in truncations[:MOST]:
+    truncations = list(islice(undecided, MOST_SEARCHED + 1))
+    for truncation in truncations[:MOST_SEARCHED]:
         cache = find_explaining_cache(truncation)
         if cache is None:
             unexplained.append(truncation)
             notes.append(f"{UNKNOWN_CACHES_RULE}: no epoch cache explains {truncation.words()}")
         else:
             notes.append(f"{UNKNOWN_CACHES_RULE}: {cache} would explain {truncation.words()}")
-    if len(truncations) > MOST:
-        notes.append(f"{UNKNOWN_CACHES_RULE}: {MOST} undecided truncations were searched for a cache; there are more")
+    if len(truncations) > MOST_SEARCHED:
+        notes.append(
+            f"{UNKNOWN_CACHES_RULE}: {MOST_SEARCHED} undecided truncations were searched for a cache; there are more"
+        )
     return _with_failures(replace(judgement, notes=(*judgement.notes, *notes)), unexplained)
 
 
@@ -93,7 +95,7 @@ def can_explain() -> bool:
     return True
 
 
-@lru_cache(maxsize=MOST)
+@lru_cache(maxsize=MOST_SEARCHED)
 def find_explaining_cache(seen: UndecidedTruncation) -> object | None:
     """Return a cache that explains the truncation, None if there is none."""
     from tidegauge.spec.proofs.unknown_cache import ObservedTruncation, cache_explaining  # noqa: PLC0415  see can_explain
@@ -190,7 +192,7 @@ def _with_failures(judgement: Judgement, unexplained: Sequence[UndecidedTruncati
 
 
 SEQUENCE_RULE = "SEQ-01"
-SHOWN = 5
+GAPS_SHOWN = 5
 """Gaps that notes name; the others are counted."""
 
 
@@ -220,7 +222,7 @@ class Numbers:
             self.first = self.first or Failure(0, row, SEQUENCE_RULE, "seq", number + 1, event.seq)
         else:
             self.lost += 1
-            if len(self.notes) < SHOWN:
+            if len(self.notes) < GAPS_SHOWN:
                 where = event.at or f"event {row + 1} of {self.name}"
                 self.notes.append(f"node {event.node}: lines are missing before {where}: seq {event.seq} follows {number}")
 
@@ -242,9 +244,9 @@ def with_numbers(judgement: Judgement, numbers: Sequence[Numbers], starts: Seque
         if checked.first
     ]
     held, failed, lost = (sum(getattr(checked, count) for checked in numbers) for count in ("held", "failed", "lost"))
-    notes = [note for checked in numbers for note in checked.notes][:SHOWN]
-    if lost > SHOWN:
-        notes.append(f"and {lost - SHOWN} more gaps")
+    notes = [note for checked in numbers for note in checked.notes][:GAPS_SHOWN]
+    if lost > GAPS_SHOWN:
+        notes.append(f"and {lost - GAPS_SHOWN} more gaps")
     tally = RuleTally(held, failed, 0, (), len(failures), after_loss=lost)
     merged = sorted((*judgement.failures, *failures), key=lambda failure: (failure.trace, failure.row))
     tallies = {**judgement.tallies, SEQUENCE_RULE: tally}

@@ -33,7 +33,7 @@ from tidegauge.util.workers import Echo, workers
 # whole file is judged again: line numbers and messages depend on all lines before.
 
 
-LARGE = 96_000_000
+LARGE_BYTES = 96_000_000
 """Bytes of logs, or of NDJSON, from which they are judged in shares."""
 
 OF_A_SHARE = 16_000_000
@@ -81,7 +81,7 @@ def is_ready() -> bool:
 def share_count(path: str | PathLike[str]) -> int:
     """Return the number of shares for the logs at a path; 1 for anything else."""
     size = log_size(Path(path))
-    return 1 if size < LARGE else -(-size // OF_A_SHARE)
+    return 1 if size < LARGE_BYTES else -(-size // OF_A_SHARE)
 
 
 def check_in_shares(
@@ -114,7 +114,7 @@ def spans_to_judge(path: str | PathLike[str], how: CheckOptions, processes: int)
     size = place.stat().st_size if place.is_file() else 0
     # Whether the code is ready is asked last: that loads the compiler.
     uncompiled = size >= FROM_UNCOMPILED and not is_ready()
-    if size < (FROM_UNCOMPILED if uncompiled else LARGE) or how.selection or how.layout or not is_ndjson(place):
+    if size < (FROM_UNCOMPILED if uncompiled else LARGE_BYTES) or how.selection or how.layout or not is_ndjson(place):
         return []
     return spans(place, min(OF_A_SPAN_UNCOMPILED if uncompiled else OF_A_SPAN, -(-size // processes)))
 

@@ -102,7 +102,7 @@ def run_verdict(verdicts: Iterable[RuleVerdict], events: int, whole: bool = True
 
 # Failures after a lost line: without what that line reported, nobody knows whether a rule is broken.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. A failure before the first lost line of its trace counts: the judge reads in order, and looks at nothing later.
 # 2. Any other counts as undecided, is not explained, and keeps its rule, and the run, from passing.

@@ -13,10 +13,11 @@ Rules of this file
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from textwrap import wrap
 from typing import Any, NamedTuple
 
 from tidegauge.conformance.engine.judge import judge
@@ -76,7 +77,8 @@ IN_THREAD: tuple[tuple[frozenset[str], frozenset[str]], ...] = (
 )
 """What a cfg puts in where the fetcher thread truncates in a step of its own, and what its profile has instead."""
 
-WIDTH = 100
+CLAIM_WIDTH = 100
+"""Characters of a line of the claim in a scenario."""
 
 
 class Exported(NamedTuple):
@@ -281,23 +283,11 @@ def _header(model: Model, run: Behaviour, broken: bool) -> Sequence[str]:
     """Return the header of a scenario: the claim of the model, the rule, the source."""
     outcome = "BROKEN" if broken else "HOLDS"
     return [
-        *(f"# {line}" for line in _wrapped(model.config().claim)),
+        *(f"# {line}" for line in wrap(model.config().claim, CLAIM_WIDTH, break_long_words=False, break_on_hyphens=False)),
         "#",
         f"# Rule under test: {run.property} fails, {len(run.states)} states. Expected: {outcome}.",
         f"# Source: spec/models/{model.cfg}; written by `tidegauge model {model.name} --export DIR`.",
     ]
-
-
-def _wrapped(text: str) -> Iterable[str]:
-    """Break a text into lines of at most WIDTH characters."""
-    line = ""
-    for word in text.split():
-        if line and len(line) + 1 + len(word) > WIDTH:
-            yield line
-            line = word
-        else:
-            line = f"{line} {word}".strip()
-    yield line
 
 
 # The run in which a model fails, step by step: `tidegauge model` shows it when the failure is not the pinned one.

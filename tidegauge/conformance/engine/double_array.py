@@ -122,7 +122,7 @@ def walk_on(
 # like a free cell.
 
 
-ROOM = 2
+CELLS_PER_TRANSITION = 2
 """Cells to begin with for each transition. The array ends after the last base, and nearly all cells up to there are used."""
 
 
@@ -147,7 +147,7 @@ def known_by_now(
     known = known[np.argsort(known[:, KEY])]
     state, symbol = np.divmod(known[:, KEY], symbols)
     to, effect = known[:, TO] >> transitions.EFFECT_BITS, known[:, TO] & transitions.EFFECT
-    room = ROOM * len(known) + symbols
+    room = CELLS_PER_TRANSITION * len(known) + symbols
     first = np.searchsorted(state, np.arange(states + 1))
     too_large = symbols > SYMBOL or len(KnownTransitions._fields) * room * known.itemsize > most
     if too_large or first[1] == 0:  # without a transition of state 0 no trace can begin in the array

@@ -21,7 +21,7 @@ from tidegauge.traces.schema import UNCLEAN_ELECTIONS, Config
 
 # The options of the kernel for all traces of a run: options_of(columns, config).
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. A switch of the profiles is an option of the kernel, by broker: the kernel knows no names of profiles.
 # 2. An event that a source does not list as reported is not expected of it, and may happen unobserved.
@@ -122,9 +122,9 @@ def _reassigned(columns: Columns, brokers: int) -> bool:
 # everything is judged again with twice as much.
 
 
-ROOM = 16
+ROOM_AT_FIRST = 16
 MOST_ROOM = 4096
-PAST = 64
+PAST_AT_FIRST = 64
 """Room for registrations and terms at first. While it suffices, only those are removed that cannot matter any more."""
 FAILURES_KEPT = 2048
 COMPILE_FROM = 200_000
@@ -217,7 +217,7 @@ def judge_with(run: Callable[..., None], stored: Columns | Distinct, config: Con
     traces = len(columns.trace_starts) - 1
     states_kept = min(final, traces)
     inputs = frozen_inputs(columns, rows, stored.missing)
-    room, past = ROOM, PAST
+    room, past = ROOM_AT_FIRST, PAST_AT_FIRST
     while True:
         st = s.allocate(options, room, FAILURES_KEPT, past)
         last = np.full((states_kept, options[s.BROKERS], len(s.FINAL)), UNKNOWN, np.int64)

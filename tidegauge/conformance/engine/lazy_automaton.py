@@ -58,7 +58,7 @@ from tidegauge.traces.columns import Columns, Distinct, ranges, to_columns, with
 from tidegauge.traces.from_model.behaviour import config_for
 from tidegauge.traces.schema import Config
 
-ROOM = 8
+CACHE_ROOM = 8
 """Entries of an epoch cache that a memory has room for."""
 MOST_BYTES = 1 << 28
 """Bytes that memories and transitions may take up."""
@@ -93,7 +93,7 @@ class LazyAutomaton:
         self.applies = options[s.UNOBSERVED] == 0
         # An event at a time: the end of a piece is not the end of the trace.
         options[s.PIECEWISE] = 1
-        st = s.allocate(options, ROOM, 1, KEPT_PAST)
+        st = s.allocate(options, CACHE_ROOM, 1, KEPT_PAST)
         s.forget(st, 0)
         self._judge = judge_from(st, frozen_inputs(table, None, np.zeros(0, np.int64)))
         self._most = most

@@ -10,7 +10,7 @@ from tidegauge.traces.columns import UNKNOWN
 
 # The judge's memory as few bytes: the room after the last registration, term and entry of a log is left out.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. Counts come first and give the length of the rest. So two memories are the same exactly when their bytes are.
 # 2. Cells that are not written keep the values of another memory. The kernel does not read them: it leaves them as they are

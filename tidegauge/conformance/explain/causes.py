@@ -12,7 +12,7 @@ from tidegauge.traces.schema import Config, Event
 
 # The judge's knowledge around each event of a stretch of a trace: holders of a record, leaders, high watermarks.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. Everything is read from the replay of the judge (conformance.explain.replay). What it does not know is None here.
 # 2. Rows are those of the columns. A history is a stretch: nobody asks for a row before it.

@@ -8,8 +8,8 @@ import numpy as np
 
 from tidegauge.conformance.engine.judge import (
     FAILURES_KEPT,
-    PAST,
-    ROOM,
+    PAST_AT_FIRST,
+    ROOM_AT_FIRST,
     Failure,
     execution,
     frozen,
@@ -27,7 +27,7 @@ from tidegauge.traces.schema import EVENTS, FIELDS, Config, Event, FieldKind
 
 # Turns rows of columns into events, and events and their values into words.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. `event_at` is the inverse of traces.columns.to_columns for one row, so that an event of Parquet reads like a line.
 # 2. Values are words only here and in impl.explorer.describe: node ids, sets of nodes, error names, "undefined" for -1.
@@ -252,7 +252,7 @@ def replay(
     """
     if begun is not None:
         return _replayed(columns, config, trace, until, keep, begun.copy())
-    room, past = ROOM, PAST
+    room, past = ROOM_AT_FIRST, PAST_AT_FIRST
     while True:
         options = options_of(columns, config)
         # The rows come one by one: the end of such a piece is not the end of the trace.

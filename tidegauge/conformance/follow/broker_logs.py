@@ -53,7 +53,7 @@ from tidegauge.traces.schema import Trace
 #     window 2              |--------------------|
 #                           ^ counted ^   new    ^
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. An event counts in the first window that ends after it. The next window begins before it and contains what led there;
 # the events that were counted are judged once more alone, and their tallies subtracted.

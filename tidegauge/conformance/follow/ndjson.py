@@ -2,7 +2,7 @@
 
 Rules of this file
 
-1. The report is the one that `check` gives on the same bytes, as far as that can be known (growing_trace.py). It has no
+1. The report is the one that `check` gives on the same bytes, as far as that can be known (GrowingTrace). It has no
    page: the events of the traces are not kept.
 2. Memory does not grow with a trace: kept are its table, its last events, its first problems, and the explanations that a
    report has. It grows with the number of traces.
@@ -35,7 +35,7 @@ from tidegauge.conformance.checking.check import (
 from tidegauge.conformance.checking.inputs import InputFindings
 from tidegauge.conformance.checking.rules_outside_kernel import (
     COMPARED,
-    MOST,
+    MOST_SEARCHED,
     TRUNCATING,
     UNKNOWN_CACHES_RULE,
     LatestEpochs,
@@ -53,8 +53,8 @@ from tidegauge.conformance.engine.judge import (
     COMPILE_FROM,
     LOAD_FROM,
     MOST_ROOM,
-    PAST,
-    ROOM,
+    PAST_AT_FIRST,
+    ROOM_AT_FIRST,
     Failure,
     Judgement,
     TooLargeError,
@@ -214,7 +214,9 @@ class GrowingTrace:
         failures = [*findings.failures]
         if findings.truncations and can_explain():
             unexplained = [
-                truncation for truncation in findings.truncations[:MOST] if find_explaining_cache(truncation) is None
+                truncation
+                for truncation in findings.truncations[:MOST_SEARCHED]
+                if find_explaining_cache(truncation) is None
             ]
             failures += [Failure(0, truncation.row, UNKNOWN_CACHES_RULE, COMPARED, 1, 0) for truncation in unexplained]
         if number is not None:
@@ -246,7 +248,7 @@ class Window:
         options = options_of(to_columns([self.trace], trace.config), trace.config)
         # The end of what has arrived is not the end of the trace.
         options[s.PIECEWISE] = 1
-        self.base = s.allocate(options, ROOM, RULES, PAST)
+        self.base = s.allocate(options, ROOM_AT_FIRST, RULES, PAST_AT_FIRST)
         s.forget(self.base, 0)
         self.now = self.base.copy()
         self.past = self.recent = Findings([], [])
@@ -305,8 +307,9 @@ class Window:
         """Fold the first `count` events into `base`, and their findings into `past`."""
         self.base, findings = self.judged_from_base(self.events[:count])
         past = self.past.and_(findings)
-        # A report shows the first failure of a rule and the first truncations; the tallies are in the table.
-        self.past = Findings(list(firsts(past.failures)), past.truncations[: MOST + 1])
+        # A report shows the first failure of each rule, searches some truncations for a cache and says whether there are
+        # more, for which one more is enough. The tallies are in the table.
+        self.past = Findings(list(firsts(past.failures)), past.truncations[: MOST_SEARCHED + 1])
         del self.events[:count]
         self.first_row += count
         self.recent = Findings(

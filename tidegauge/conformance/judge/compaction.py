@@ -7,7 +7,7 @@ from tidegauge.traces.columns import UNKNOWN
 
 # The table in a canonical form: what can no longer matter is UNKNOWN, and cells that are not in use are 0.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. Nothing here changes how the judge decides on any later event: validation/product walks all behaviours of
 #    bounded models over tables that were made canonical here.
@@ -101,7 +101,7 @@ def forget_consumed_request(st: s.State, p: int, asks_again: bool) -> None:
 
 # Compaction of old leader epochs, so that a long trace needs a table of fixed size.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. Once every broker is past a leader epoch, nobody begins to lead in it or commits there any more. Its term is removed
 # when the leader of the next epoch, its heir, was elected with all that the term claims. The heir inherits the claim:
@@ -204,7 +204,7 @@ def next_term(st: s.State, t: int, upto: int) -> int:
 
 
 def term_may_still_respond(st: s.State, t: int) -> bool:
-    """Return whether a response that a leader gave in this term may still be taken over."""
+    """Return whether a response that a leader gave in term `t`, a number of a row, may still be taken over."""
     n = st[s.OPTION, s.BROKERS]
     # The epochs of the records in a response are those of the log of its term (follower.epochs_of_records). With fencing
     # (KIP-320) no response outlives the epoch of its request.

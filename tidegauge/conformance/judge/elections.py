@@ -108,7 +108,7 @@ def elections_reported(st: s.State, after: int, upto: int) -> bool:
 
 # min.insync.replicas, which may change: as the controller has written it, and as each broker has read it.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. As long as no event reports a change it is that of the Config, for every node.
 # 2. The controller fills the ELR by what it has written; a leader's high watermark waits for what it has read. After a

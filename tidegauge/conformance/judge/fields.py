@@ -123,7 +123,7 @@ def names(mask: int) -> tuple[str, ...]:
 
 # The rules the judge checks, read from catalog.toml: one number per stable id, in the catalog's order.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. An id is never reused; a new rule follows the last of its group in catalog.toml, which is the order of reports.
 # 2. The sentence of a rule, its level and the bugs it resembles are read by conformance/judge/rulebook.py.

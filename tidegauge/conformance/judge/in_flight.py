@@ -10,7 +10,7 @@ from tidegauge.traces.columns import UNKNOWN
 
 # Requests that arrive more than once, in traces whose config allows it (DUPLICATES).
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. A request that is not in flight may be the late copy of any earlier one: FETCH-04 is undecided.
 # 2. The response to a copy goes to a connection that its sender has closed. So a late copy changes nothing of the pair but
@@ -21,7 +21,7 @@ from tidegauge.traces.columns import UNKNOWN
 
 # Requests and responses in flight between a follower and its leader: sent, handled, answered, taken over.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. A request and its response are one row of the table (state.pair): the leader handles what the follower sent, the
 # follower takes over what the leader answered. A field that one side does not report is filled in from the other.

@@ -5,7 +5,7 @@ Rules of this file
 1. impl.rules decides which entries an operation keeps; here they are moved.
 2. A cache of unknown content has length UNKNOWN; every operation leaves it so, except an event that reports it whole.
 3. Records of one epoch have one writer, so two logs that agree on the epoch of an offset agree on the record there.
-4. Where the log forked its cache shows no epochs (conformance.judge.lineage).
+4. Where the log forked its cache shows no epochs: see the part on forks.
 """
 
 from tidegauge.conformance.judge import fields as field
@@ -23,7 +23,7 @@ from tidegauge.traces.columns import UNKNOWN
 
 # Forks of a log: the offsets of records whose epochs its epoch cache has lost.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. A record of a lower epoch after records of higher ones evicts their entries (LeaderEpochFileCache#assign):
 #
@@ -164,7 +164,7 @@ def agree_until(st: s.State, one: int, one_cached: int, two: int, two_cached: in
 
 
 def copy_entries(st: s.State, log: int, n: int, follower: int, base: int, end: int) -> None:
-    """Assign to the follower's cache the epochs that the first n entries of another log give the records [base, end)."""
+    """Assign to the follower's cache the epochs that the first `n` entries of `log`, a number of a log, give [base, end)."""
     at = base
     while at < end:
         cache_assign(st, follower, epoch_at(st, log, n, at), at)

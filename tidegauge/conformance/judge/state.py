@@ -219,7 +219,10 @@ MOST_PAST = 256
 
 
 def allocate(options: Sequence[int], room: int, failures: int, past: int) -> State:
-    """Make a table with room for `room` cache entries, `past` registrations and terms, and `failures` first failures."""
+    """Make a table with room for `room` cache entries, `past` registrations and terms, and `failures` first failures.
+
+    `options` are the values of row OPTION, by its columns.
+    """
     n = options[BROKERS]
     sizes = (
         (AT_PAIRS, n * n),
@@ -228,7 +231,8 @@ def allocate(options: Sequence[int], room: int, failures: int, past: int) -> Sta
         (AT_TERMS, past),
         (AT_FAILURES, failures),
     )
-    # A row is as wide as the widest kind, or as a log with its entries.
+    # A row is as wide as the widest kind, or as a log: its entries and its fork. `room` is a power of two, so 8 cells more
+    # make an odd number of cache lines (WIDTH).
     st = np.zeros((SIZED + sum(size for _, size in sizes), max(WIDTH, room + 8)), np.int64)
     at = SIZED
     for scalar, size in sizes:

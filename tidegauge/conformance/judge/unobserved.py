@@ -87,7 +87,7 @@ def forget_unobserved(st: s.State, b: int) -> None:
     # Only a leader appends, handles fetches and commits an ISR; only a follower takes responses over.
     if kinds & s.UNOBSERVED_APPENDS and role != s.FOLLOWING:
         log_unknown(st, b)
-    # The next request ends a round of truncation (flight.next_round): it may have left.
+    # The next request ends a round of truncation (in_flight.next_round): it may have left.
     if kinds & s.UNOBSERVED_SENDS:
         st[s.REPLICAS + b, s.MORE_ROUNDS] = UNKNOWN
         st[s.REPLICAS + b, s.HW_MOVED] = UNKNOWN

@@ -3,8 +3,8 @@
 Rules of this file
 
 1. Every directive carries its usage, an example and a sentence, its docstring; `help` prints them, so nothing else has to.
-2. A shorthand takes only steps that its cluster (play.clusters) allows, in the order Kafka would; the lines show which
-   messages those were.
+2. A shorthand takes only steps that its cluster (session.PlayedCluster) allows, in the order Kafka would; the lines show
+   which messages those were.
 3. A mistake is answered with a line that begins with `error:`, and takes back the steps before it.
 4. Under the whole controller (`cluster control=on`) a directive is one request, or one thing that happens to a broker, and
    then the brokers of `told`, by default all, read the news of it.

@@ -2,7 +2,7 @@
 
 Rules of this file
 
-1. The session decides nothing: its cluster (play.clusters) says what is enabled and what a step does. A label that is not
+1. The session decides nothing: its cluster (PlayedCluster) says what is enabled and what a step does. A label that is not
    enabled changes nothing.
 2. Records get letters in the order they are written; a record is its (epoch, offset), as everywhere.
 3. The path is kept, so a session is a trace like any other, and the judge can be asked about it.

@@ -28,7 +28,7 @@ FORMAT_VERSION = 1
 PASS, FAIL, UNDECIDED, NOT_SUPPORTED, NOT_EXERCISED = "pass", "fail", "undecided", "not supported", "not exercised"
 WORST_FIRST = (FAIL, UNDECIDED, PASS, NOT_SUPPORTED, NOT_EXERCISED)
 """The verdicts on a rule. What passes says more than what the target does not offer."""
-SHOWN, LONGEST = 50, 400
+FAILURES_KEPT, LONGEST_FAILURE = 50, 400
 """Failures that are kept, and characters of each."""
 _VERDICTS = {
     Verdict.PASS: PASS,
@@ -96,7 +96,7 @@ def as_json(results: RunResults) -> dict[str, Any]:
         "verdict": results.verdict,
         "exit_code": results.exit_code,
         "rules": {name: counts._asdict() for name, counts in sorted(results.rules.items())},
-        "failures": [visible(text)[:LONGEST] for text in results.failures[:SHOWN]],
+        "failures": [visible(text)[:LONGEST_FAILURE] for text in results.failures[:FAILURES_KEPT]],
         "coverage": results.coverage,
     }
 

@@ -66,7 +66,7 @@ NEXT = -2
 NOT_DUE = -3
 """A session epoch that is one too high."""
 
-FAR = 4
+FARTHEST_OFFSET = 4
 """Walks draw offsets up to here."""
 
 BatchTuple = tuple[int, int, int]
@@ -494,7 +494,15 @@ class FetchResponseStep(StepKind):
             return (*head, error, rules.UNDEFINED, rules.UNDEFINED, (), None, None)
         # Diverging (to 0.35), out of range (to 0.45), and otherwise records: each is common enough to be tried in any state.
         if kind < 0.35:
-            return (*head, rules.NONE, rng.randint(0, FAR), 0, (), (_epoch(rng, state), _offset(rng, state)), None)
+            return (
+                *head,
+                rules.NONE,
+                rng.randint(0, FARTHEST_OFFSET),
+                0,
+                (),
+                (_epoch(rng, state), _offset(rng, state)),
+                None,
+            )
         if kind < 0.45:
             earliest = rng.choice((0, 0, _offset(rng, state)))
             latest = max(earliest, _offset(rng, state))
@@ -503,7 +511,7 @@ class FetchResponseStep(StepKind):
         first = request.fetch_offset
         records = tuple((first + n, first + n, epoch) for n, epoch in enumerate(epochs))
         start = rng.choice((0,) * 9 + (_offset(rng, state),))
-        return (*head, rules.NONE, rng.randint(0, FAR), start, records, None, None)
+        return (*head, rules.NONE, rng.randint(0, FARTHEST_OFFSET), start, records, None, None)
 
 
 def _follow_each_other(offset: int, records: tuple[BatchTuple, ...]) -> bool:
@@ -705,7 +713,7 @@ def _epoch(rng: random.Random, state: ReferenceBroker, beyond: int = 0) -> int:
 
 
 def _offset(rng: random.Random, state: ReferenceBroker) -> int:
-    return rng.randint(0, max(FAR, state.broker.partition.log.end))
+    return rng.randint(0, max(FARTHEST_OFFSET, state.broker.partition.log.end))
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -69,8 +69,9 @@ def controller_findings() -> dict[str, Finding]:
 
 
 def is_left_unnoticed(profile: Profile) -> bool:
-    """Return whether a session can be over and nobody has noticed: up to 3.9 the controller looks when it ends (lane.py).
+    """Return whether a session can be over and nobody has noticed.
 
+    Up to 3.9 the controller looks when a session ends (path_cluster.Lane).
     That a fenced broker has no session is of the same time (KAFKA-17793).
     """
     return profile.fenced_has_session

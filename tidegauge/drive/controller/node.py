@@ -74,7 +74,7 @@ class ControllerNode:
 
     def possible(self, cases: Iterable[ControllerCase]) -> tuple[ControllerCase, ...]:
         """Return the cases that its process can be given."""
-        # In the machine's time no session is over without being noticed (lane.py).
+        # In the machine's time no session is over without being noticed (path_cluster.Lane).
         return tuple(
             case for case in cases if self._has_moved_clock or all(name != "register_late" for name, *_ in case.path)
         )

@@ -31,7 +31,7 @@ NEXT_CHECK = 0.02
 MOST_CHECKS = 200
 """How many checks an expired session is waited for, besides those for sessions that were left."""
 
-MANY = 20
+MANY_LEFT_SESSIONS = 20
 """Sessions that were left: before there are more, time passes and they expire."""
 
 HALF = 0.51
@@ -237,7 +237,7 @@ class Lane:
             await self.heartbeat(broker)
         await self.read()
         self.process.left_sessions.add(len(self.epochs))
-        if self._holder is not None and len(self.process.left_sessions) > MANY:
+        if self._holder is not None and len(self.process.left_sessions) > MANY_LEFT_SESSIONS:
             await self._let_sessions_end(self._holder)
 
     async def _let_sessions_end(self, holder: "Lane") -> None:

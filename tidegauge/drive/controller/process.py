@@ -100,14 +100,14 @@ class Observer:
         return LogRecord(offset, name, self._messages.read(name, version, value, cursor.at)[0])
 
 
-OVER = 1.01
+SESSION_IS_OVER = 1.01
 """After that much of a session it is over for sure, however long the request took."""
 
 
 class LeftSessions:
     """The sessions of a process that nobody keeps alive any more and the controller may not have found over yet: a count.
 
-    It finds one at each of its checks (lane.py). Time is that of the process's clock.
+    It finds one at each of its checks (path_cluster.Lane). Time is that of the process's clock.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -123,7 +123,7 @@ class LeftSessions:
 
     def looked_for(self) -> None:
         """Forget what was over: the controller has checked until there was nothing to find."""
-        begun = self._clock.now() - OVER * self._clock.session
+        begun = self._clock.now() - SESSION_IS_OVER * self._clock.session
         self._since = [since for since in self._since if since > begun]
 
 
@@ -131,7 +131,7 @@ T = TypeVar("T")
 
 CONTROLLER = 1
 MOMENT = 0.02
-LATE = 5_000
+TASKS_COME_AFTER = 5_000
 """The periodic tasks come after that many sessions."""
 
 NO_SUCH_TOPIC = "no-such-topic"
@@ -161,7 +161,7 @@ def properties(port: int, session: float) -> Mapping[str, object]:
         "metadata.max.retention.bytes": -1,
         "broker.session.timeout.ms": session_ms,
         "broker.heartbeat.interval.ms": max(2, min(60_000, session_ms // 4)),
-        "unclean.leader.election.interval.ms": LATE * session_ms,
+        "unclean.leader.election.interval.ms": TASKS_COME_AFTER * session_ms,
         "auto.leader.rebalance.enable": "false",
     }
 

@@ -1,7 +1,7 @@
 """The steps of a controller's contract, a class each: what it takes, what the reference's controller makes of it, and what a
 random walk draws of it.
 
-A new step is a class here, a line of STEPS and a function of drive/controller/requests.py, which asks it of a real
+A new step is a class here, a line of STEPS and a function of drive/controller/node.py, which asks it of a real
 controller; a line of drive/controller/walks.py says how often it is drawn.
 """
 

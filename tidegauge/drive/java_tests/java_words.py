@@ -9,7 +9,7 @@ from tidegauge.drive.contract import Step
 from tidegauge.drive.controller.contract import ALL
 from tidegauge.util.errors import UsageError
 
-WIDTH = 115
+COMMENT_WIDTH = 115
 """How long a line of a comment may be."""
 
 
@@ -17,7 +17,7 @@ def comment_lines(sentence: str) -> Iterator[str]:
     """Yield a sentence as lines of a comment, which nothing in it can end."""
     # javac reads \\u anywhere in a file, and */ ends a comment.
     safe = sentence.replace("\\", "/").replace("*/", "* /")
-    yield from wrap(safe, WIDTH)
+    yield from wrap(safe, COMMENT_WIDTH)
 
 
 def java_value(value: Any) -> str:

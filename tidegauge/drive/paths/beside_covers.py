@@ -290,7 +290,7 @@ def _requests() -> Iterator[Step]:
 
 
 def _requests_to_a_follower() -> Iterator[Step]:
-    """Yield requests that a follower must refuse."""
+    """Yield requests that a follower must refuse: each kind with each leader epoch, at offset 1, which its log has."""
     yield from (("fetch", OUTSIDE, epoch, 1, 1, True) for epoch in EPOCHS)
     yield from (("offsets_for_leader_epoch", epoch, 1) for epoch in EPOCHS)
     yield from (("list_offsets", *values) for values in product(EPOCHS, (LATEST, COMMITTED)))

@@ -40,19 +40,20 @@ LONGEST, NEAR, MOST_ENDS = 24, 3, 3
 through."""
 
 LocalStep = tuple[Local, Requested, Step, tuple[Hashable, ...]]
+"""The broker's value, the request that a response belongs to, the step, (fetches that wait, what the sessions remember)."""
 
 
 class Edge(NamedTuple):
     """A step from one explored state to the state numbered `to`.
 
-    `takes`: the local step that it is, which ends with the fetches that wait and what the sessions remember; `can`: whether
-    the broker under test can be given the step.
+    `takes`: the local step that it is, which ends with the fetches that wait and what the sessions remember.
+    `can_be_given`: whether the broker under test has what the step needs.
     """
 
     takes: LocalStep
     step: Step
     to: int
-    can: bool
+    can_be_given: bool
 
 
 class Cover(NamedTuple):
@@ -82,16 +83,16 @@ def cover(
     """
     opening = _opening(inputs)
     start = opened(opening, profile)
-    everything = _explore(inputs, start, capabilities)
-    edges, parents = _reachable(everything)
+    explored = _explore(inputs, start, capabilities)
+    edges, parents = _reachable(explored)
     if seed:
         rng = random.Random(seed)
         for outgoing in edges:
             rng.shuffle(outgoing)
     left = {edge.takes for outgoing in edges for edge in outgoing if _is_counted(inputs, edge)}
     coverable = len(left)
-    local_steps = len({edge.takes for outgoing in everything for edge in outgoing if _is_counted(inputs, edge)})
-    reached = {edge.takes[:3] for outgoing in everything for edge in outgoing}
+    local_steps = len({edge.takes for outgoing in explored for edge in outgoing if _is_counted(inputs, edge)})
+    reached = {edge.takes[:3] for outgoing in explored for edge in outgoing}
     # An Input is (step, request), the head of a LocalStep is (value, request, step): hence the reversal.
     unreached = sum((value, *graph_input[::-1]) not in reached for value, graph_input in _graph_inputs(inputs))
     cases = []
@@ -162,17 +163,17 @@ def _explore(
     return edges
 
 
-def _reachable(everything: list[list[Edge]]) -> tuple[list[list[Edge]], list[tuple[int, Step]]]:
-    """Return the edges of the states that are reached by what the broker can do, and (state, step) by which each is reached
-    first. States are numbered anew.
+def _reachable(explored: list[list[Edge]]) -> tuple[list[list[Edge]], list[tuple[int, Step]]]:
+    """Return the states that are reached by steps that the broker can be given: their edges, and by which step from which
+    state each is reached first. `explored` are the edges of all states; states are numbered anew.
     """
     # Breadth first, so that the first way to a state is a shortest one.
     number, reached = {0: 0}, [0]
     parents, edges = [(UNDEFINED, START)], []
     for source, state in enumerate(reached):
         here: list[Edge] = []
-        for edge in everything[state]:
-            if edge.can:
+        for edge in explored[state]:
+            if edge.can_be_given:
                 target = number.setdefault(edge.to, len(reached))
                 if target == len(reached):
                     reached.append(edge.to)

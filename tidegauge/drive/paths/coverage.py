@@ -214,7 +214,7 @@ def _as_lists(model: CoveredModel) -> dict[str, Any]:
 
 
 FORMAT_VERSION = 1
-SHOWN = 3
+SCENARIOS_SHOWN = 3
 """Scenarios that a text shows step by step; the JSON and the page have all."""
 
 
@@ -451,12 +451,12 @@ def coverage_text(coverage: Coverage) -> str:
         lines.append(f"no decision on {', '.join(undecided)}")
     if coverage.untouched:
         lines.append("not exercised, the nearest first")
-    for item in coverage.untouched[:SHOWN]:
+    for item in coverage.untouched[:SCENARIOS_SHOWN]:
         lines.append(f"  {_says(item)}:")
         lines += [f"    {at:>2}  {step_text(step)}" for at, step in enumerate(item.example.case.path, start=1)]
-    for item in coverage.untouched[SHOWN : 4 * SHOWN]:
+    for item in coverage.untouched[SCENARIOS_SHOWN : 4 * SCENARIOS_SHOWN]:
         lines.append(f"  {_says(item)}")
-    more = len(coverage.untouched) - 4 * SHOWN
+    more = len(coverage.untouched) - 4 * SCENARIOS_SHOWN
     if more > 0:
         lines.append(f"  and {more} more; --coverage FILE has all with their steps")
     return "\n".join(map(visible, lines))

@@ -300,7 +300,7 @@ ERASED_PROPOSAL = "F3"
 ROUNDED = "rounded-hw"
 """It has batches of several records, and no model has."""
 
-KEPT = ("cluster", "brokers=", "min_isr=", "max_fetch=", "clients=", "last_resort=")
+KEPT_SETTINGS = ("cluster", "brokers=", "min_isr=", "max_fetch=", "clients=", "last_resort=")
 """What of a scenario's first command is not a generation's."""
 
 BY_ITSELF = ("answer-produce", "read")
@@ -365,7 +365,7 @@ def _played(scenario: Scenario, profile: Profile) -> Session:
     player.run(first)
     # Eligible leader replicas are the controller's, which is the scenario's: a broker does the same with and without.
     elr = "on" if player.session is not None and player.session.profile.elr else "off"
-    options = " ".join(word for word in first.split() if word.startswith(KEPT))
+    options = " ".join(word for word in first.split() if word.startswith(KEPT_SETTINGS))
     for command in (f"{options} profile={profile.name} elr={elr}", *commands):
         output = player.run(command)
         # A response that this generation does not give is left out: rule 1 above.

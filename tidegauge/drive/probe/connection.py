@@ -33,7 +33,7 @@ from tidegauge.drive.wire.frames import (
 )
 
 CLIENT = b"tidegauge-probe"
-PART, HEED_SECONDS = 1 << 20, 0.2
+PART_BYTES, HEED_SECONDS = 1 << 20, 0.2
 """Bytes that are received at once, and seconds after which an interrupt is heeded while a response is waited for."""
 TLS_ALERT = 0x1503
 """How a TLS alert begins (RFC 8446, 5.1)."""
@@ -100,7 +100,7 @@ class SocketWire:
                 raise TimeoutError("timed out")
             self._socket.settimeout(left if self.heed is None else min(left, HEED_SECONDS))
             try:
-                part = self._socket.recv(min(size - len(data), PART))
+                part = self._socket.recv(min(size - len(data), PART_BYTES))
             except TimeoutError:
                 part = None
             if self.heed is not None:

@@ -1,6 +1,6 @@
 """Plays cases on a node and on the reference, and compares what both report after each step.
 
-A difference counts when it comes again on a partition or a cluster of its own: shrink.py plays it again.
+A difference counts when it comes again on a partition or a cluster of its own: run.py plays it again.
 """
 
 from collections.abc import Callable, Sequence

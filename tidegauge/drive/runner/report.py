@@ -100,7 +100,7 @@ def differs_so(
     return not reference.differences(seen, difference.seen, reported)
 
 
-FEW = 4
+BUGS_NAMED = 4
 """How many known bugs are named; there may be many that look alike on a short path."""
 
 NAMES = ("expected", "seen")
@@ -136,7 +136,7 @@ def story(
     lines += [f"  {head}{line}" for line in _same_as(explained.by, reference)]
     if explained.by and not explained.is_whole:
         lines.append(f"            on {explained.paths} of {explained.sample} such paths: another bug, or not the only one")
-    lines += [f"  accepted  by --profile {' or '.join(accepted[:FEW])}"] if accepted else []
+    lines += [f"  accepted  by --profile {' or '.join(accepted[:BUGS_NAMED])}"] if accepted else []
     lines += [f"  log       {line}" for line in log]
     return "\n".join(map(visible, lines))
 
@@ -145,10 +145,10 @@ def _same_as(same: Sequence[SuspectedBugs], reference: Reference[Any, Any]) -> I
     """Yield a line for each of the first few explanations."""
     if not same:
         yield f"{reference.unexplained}, alone or with another"
-    for bugs in same[:FEW]:
+    for bugs in same[:BUGS_NAMED]:
         yield " with ".join(map(str, bugs)) + _sentence(bugs)
-    if len(same) > FEW:
-        yield f"and {len(same) - FEW} more"
+    if len(same) > BUGS_NAMED:
+        yield f"and {len(same) - BUGS_NAMED} more"
 
 
 def _sentence(bugs: Sequence[Suspect]) -> str:

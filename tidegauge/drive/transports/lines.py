@@ -17,7 +17,7 @@ from tidegauge.drive.contract import Capabilities, Report, Step, is_integer, is_
 from tidegauge.util.errors import TidegaugeError
 from tidegauge.util.foreign_text import visible
 
-SHOWN = 200
+BYTES_SHOWN = 200
 """Bytes of a wrong line that a message quotes."""
 
 
@@ -76,7 +76,7 @@ _ENCODER, _DECODER = json.JSONEncoder(separators=(",", ":")), json.JSONDecoder(p
 
 def blame(expected: str, line: bytes, where: str) -> DrivenProgramError:
     """Return the error for a wrong line."""
-    shown = line[:SHOWN].decode("utf-8", "backslashreplace").strip() + (" .." if len(line) > SHOWN else "")
+    shown = line[:BYTES_SHOWN].decode("utf-8", "backslashreplace").strip() + (" .." if len(line) > BYTES_SHOWN else "")
     return DrivenProgramError(
         f"the driven program: expected {expected}; seen {shown!r} {where}; `tidegauge drive --json-schema` has the lines"
     )
@@ -109,7 +109,7 @@ def _words(handshake: Mapping[str, Any], field: str, allowed: set[str], line: by
         raise blame(f'a handshake with "{field}", a list of words', line, where)
     unknown = sorted(set(words) - allowed)
     if unknown:
-        raise blame(f'in "{field}" some of {", ".join(sorted(allowed))}, not {unknown[0][:SHOWN]!r}', line, where)
+        raise blame(f'in "{field}" some of {", ".join(sorted(allowed))}, not {unknown[0][:BYTES_SHOWN]!r}', line, where)
     return frozenset(words)
 
 

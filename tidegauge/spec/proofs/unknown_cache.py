@@ -13,7 +13,9 @@ from tidegauge.spec.proofs.lemmas.logs import LogValue, well_formed_log
 
 @dataclass(frozen=True)
 class ObservedTruncation:
-    """A truncation from outside: the follower's log end, the leader's response, the target. None is unknown."""
+    """A truncation from outside: the follower's log end, the response (`leader_epoch`, `leader_end`), and where it cuts its
+    log (`target`). `completed`: whether it asks for no further epoch. None is unknown.
+    """
 
     log_end: int
     leader_epoch: int
@@ -40,8 +42,8 @@ def cache_explaining(seen: ObservedTruncation) -> LogValue | None:
                 path.assume(log.latest() == seen.latest_epoch)
             arguments = (log.epochs, log.starts, seen.log_end, seen.target, seen.leader_epoch, seen.leader_end)
             _, target, done = path.call("truncation_target", *arguments)
-            completed: Any = z3.BoolVal(True) if seen.completed is None else z3.BoolVal(seen.completed) == term(done)
-            path.goal("another truncation", z3.Not(z3.And(target == seen.target, completed)))
+            completes_alike: Any = seen.completed is None or z3.BoolVal(seen.completed) == term(done)
+            path.goal("another truncation", z3.Not(z3.And(target == seen.target, completes_alike)))
 
         tally = explore(not_seen, vars(rules), stop_at_first=True)
         if tally.refuted:

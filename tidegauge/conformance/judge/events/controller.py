@@ -14,7 +14,7 @@ from tidegauge.traces.columns import UNKNOWN
 
 # The assignment of the partition, and the replicas that are eligible to lead when the ISR is empty (ELR, KIP-966).
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. The ELR that a source reports is judged, and its members may be elected; only where none is reported is it computed from
 # the ISRs. Where no event reports the assignment it is all brokers, all the time.
@@ -124,7 +124,7 @@ def update_elr(st: s.State, isr: int, to: Assignment) -> None:
 
 # Events at the controller that concern a broker, not the partition: it registers, it is fenced or unfenced.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. A fencing changes the partition by an event of its own (ChangePartition), which may be missing from the trace. A
 #    RegisterBroker comes after the changes that it causes.
@@ -189,7 +189,7 @@ def joins_as_proposed(st: s.State, b: int, broker_epoch: int) -> None:
 
 # Events at the controller: the registration of the partition changes, a proposal is accepted or refused.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. Only the controller's own order counts here: the leader, leader epoch and ISR of one change after the other.
 # 2. An election from the ISR is clean. With an empty ISR, or in the change that removes its last member, the members that

@@ -224,7 +224,7 @@ def hw_checkpoint(st: s.State, b: int, hw: int) -> None:
 
 # Snapshots of a log (Observe): it is as the events before have made it.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. While a broker runs its high watermark on disk may be an earlier one; after an orderly stop it is the last one.
 # 2. A member of the ISR has every acknowledged record, as far as every election is known to be clean.

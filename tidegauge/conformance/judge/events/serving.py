@@ -25,7 +25,7 @@ from tidegauge.traces.columns import UNKNOWN
 
 # Fencing: requests that a broker refuses, by leader epoch, role, assignment and broker epoch of the sender.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. The leader epoch decides first, then the role, then whether the sender is a replica, then its broker epoch (KIP-903).
 # 2. Whether the sender is a replica, or an older process of one, may be UNKNOWN: then a response that either case allows is
@@ -90,7 +90,7 @@ def is_older_process(st: s.State, f: int, p: int, process: int) -> int:
 
 # Fetches at a leader: the request, the response, and the log end it records.
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. A fetch is served when its error is NONE or OFFSET_OUT_OF_RANGE, or when no error is reported and the response has a
 # value that a refusal does not have. Null is none: a refusal has null in every field.
@@ -284,7 +284,7 @@ def check_records(st: s.State, b: int, offset: int, data: Records) -> None:
 #     b1   HandleFetch 5, recorded, HW 3                                AnswerFetch 5..7, HW 6
 #          DELAYED in the purgatory     appends, fetches: HW 3 -> 6     read again: DelayedFetch#onComplete
 #
-# Rules of this file
+# Rules of this part
 #
 # 1. The log is read again as the fetch completes, so the response has the leader's values of that time. The leader may have
 # been deposed by then.

@@ -57,8 +57,8 @@ def _refused(session: ProbeSession, call: WireRequest, code: int) -> Expectation
     return Expectation(session.connection, call, {"errorCode": code, REPORTED: ()})
 
 
-def _read(partition: ProbePartition, offset: int) -> WireMessage:
-    """Return the fields of a partition that is read from an offset."""
+def _read_fields(partition: ProbePartition, offset: int) -> WireMessage:
+    """Return the fields that a response has for a partition that is read from an offset."""
     batches = [batch for batch in partition.batches if batch[1] >= offset]
     return {"highWatermark": partition.end, "logStartOffset": partition.start, "batches": batches}
 
@@ -81,17 +81,17 @@ def _not_asked_for(fixtures: Fixtures) -> Expectation:
 
 def _asked_for(fixtures: Fixtures) -> Script:
     """Expect that a full fetch that asks for a session reads; the broker may open one."""
-    # The broker may open a session or not: both are allowed.
     partition = fixtures.fresh()
     append_batch(partition)
     yield from _opens(fixtures, partition, partition.fetch(0, epoch=INITIAL_EPOCH))
 
 
 def _opens(fixtures: Fixtures, partition: ProbePartition, call: WireRequest) -> Script:
-    """Make a script of a full fetch that asks for a session."""
+    """Expect that `call`, a full fetch that asks for a session, reads the partition."""
     offset = call.body["topics"][0]["partitions"][0]["fetchOffset"]
-    expected = {"errorCode": errors.NONE, REPORTED: (partition.place(call.version),), **_read(partition, offset)}
+    expected = {"errorCode": errors.NONE, REPORTED: (partition.place(call.version),), **_read_fields(partition, offset)}
     seen = yield Expectation(partition.connection, call, expected)
+    # A session that the broker did open is closed at the end of the check.
     if seen["sessionId"] != INVALID_SESSION_ID:
         fixtures.opened(partition.connection, call, seen)
 
@@ -133,7 +133,7 @@ def _two(fixtures: Fixtures) -> Script:
     if session.id == second.id:
         raise FailedError(f"sessionId: expected another than {session.id}; seen {second.id}")
     append_batch(partition)
-    record = _read(partition, partition.end - 1)
+    record = _read_fields(partition, partition.end - 1)
     yield _reports(session, partition, **record)
     session.connection.request(session.next())
     yield _reports(second, partition, **record)
@@ -166,12 +166,11 @@ def _goes_on(fixtures: Fixtures) -> Script:
     if refused["errorCode"] == errors.NONE:
         raise UndecidedError("a wrong session epoch is not refused: there is no refusal to go on from")
     append_batch(partition)
-    yield _reports(session, partition, **_read(partition, partition.end - 1))
+    yield _reports(session, partition, **_read_fields(partition, partition.end - 1))
 
 
 def _by_name_or_by_id(fixtures: Fixtures) -> Script:
     """Expect that a session of versions with topic ids refuses one with names, and the other way round."""
-    # In both directions: a session is of versions with topic ids, or of versions with names.
     partition = fixtures.fresh()
     by_id, by_name = partition.version("Fetch", 13), partition.version("Fetch", at_most=BY_NAME)
     for own, foreign in ((by_id, by_name), (by_name, by_id)):
@@ -185,8 +184,7 @@ def _by_name_or_by_id(fixtures: Fixtures) -> Script:
 
 
 def _unchanged(fixtures: Fixtures) -> Script:
-    """Expect that a partition of which nothing has changed is in no response."""
-    # Whether the request names the partition or not.
+    """Expect that a partition of which nothing has changed is in no response, whether the request names it or not."""
     partition, session = _begun(fixtures)
     yield _reports(session)
     yield _reports(session, call=session.next(partition.fetch(partition.end)))
@@ -194,12 +192,11 @@ def _unchanged(fixtures: Fixtures) -> Script:
 
 
 def _records(fixtures: Fixtures) -> Script:
-    """Expect new records in each response, until the fetch offset is named behind them."""
-    # The partition is read from the offset that was named last, until another is named.
+    """Expect new records in each response: a session reads from the offset that was named last, until another is named."""
     partition, session = _begun(fixtures)
     append_batch(partition)
     for _ in range(2):
-        yield _reports(session, partition, **_read(partition, partition.end - 1))
+        yield _reports(session, partition, **_read_fields(partition, partition.end - 1))
     yield _reports(session, call=session.next(partition.fetch(partition.end)))
 
 
@@ -209,17 +206,16 @@ def _high_watermark(fixtures: Fixtures) -> Script:
     for _ in range(2):
         append_batch(partition)
         call = session.next(partition.fetch(partition.end))
-        yield _reports(session, partition, call=call, **_read(partition, partition.end))
+        yield _reports(session, partition, call=call, **_read_fields(partition, partition.end))
         yield _reports(session)
 
 
 def _log_start(fixtures: Fixtures) -> Script:
-    """Expect that a log start that has moved is reported once."""
-    # In one response only, without records.
+    """Expect that a log start that has moved is reported in one response only, without records."""
     partition, session = _begun(fixtures)
     partition.connection.request(partition.delete_records(partition.end))
     partition.start = partition.end
-    yield _reports(session, partition, **_read(partition, partition.end))
+    yield _reports(session, partition, **_read_fields(partition, partition.end))
     yield _reports(session)
 
 
@@ -228,15 +224,14 @@ def _others(fixtures: Fixtures) -> Script:
     for changed in (first, second):
         session = fixtures.session(first.connection, first.fetch(first.end), second.fetch(second.end))
         append_batch(changed)
-        yield _reports(session, changed, **_read(changed, changed.end - 1))
+        yield _reports(session, changed, **_read_fields(changed, changed.end - 1))
 
 
 def _added(fixtures: Fixtures) -> Script:
-    """Expect that a partition that is new to a session is reported once."""
-    # A partition that is new to the session is in the response once, although nothing about it has changed.
+    """Expect that a partition that is new to a session is reported once, although nothing about it has changed."""
     first, second = fixtures.pair()
     session = fixtures.session(first.connection, first.fetch(0))
-    yield _reports(session, second, call=session.next(second.fetch(0)), **_read(second, 0))
+    yield _reports(session, second, call=session.next(second.fetch(0)), **_read_fields(second, 0))
     yield _reports(session)
 
 
@@ -247,7 +242,7 @@ def _forgotten(fixtures: Fixtures) -> Script:
     append_batch(second)
     yield _reports(session, call=session.next(forget=[second]))
     append_batch(first)
-    yield _reports(session, first, **_read(first, 0))
+    yield _reports(session, first, **_read_fields(first, 0))
 
 
 def _each_time(
@@ -280,8 +275,7 @@ def _fenced(partition: ProbePartition) -> WireMessage:
 
 
 def _turns(fixtures: Fixtures) -> Script:
-    """Expect that two partitions are reported in turn where there is room for one."""
-    # There is room for one batch, and two partitions have one. Either may be first.
+    """Expect that two partitions with a batch each are reported in turn where there is room for one batch."""
     first, second = fixtures.pair()
     for partition in (first, second):
         append_batch(partition)

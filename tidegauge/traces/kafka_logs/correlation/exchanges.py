@@ -20,7 +20,7 @@ from tidegauge.impl.rules import UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.traces.kafka_logs.correlation.match import RecordedLines
 from tidegauge.traces.kafka_logs.nodes.process import END, ProcessRun
 from tidegauge.traces.kafka_logs.nodes.steps import (
-    LATE,
+    LATE_MICROSECONDS,
     Fields,
     LoggedBroker,
     LoggedStep,
@@ -200,7 +200,7 @@ class Exchanges:
                     fields |= reported(rec_base=base, rec_end=appends[-1].fields["rec_end"] if appends else None)
                     # A batch that was sent again is found in the log (idempotent producers): then no append is of this
                     # request, and an earlier one at its offset may be another batch, which is gone.
-                    if appends and appends[-1].time >= request.dequeued - LATE:
+                    if appends and appends[-1].time >= request.dequeued - LATE_MICROSECONDS:
                         fields |= reported(rec_epoch=appends[-1].fields.get("rec_epoch"))
                 self.add(request.completed, "ProduceAck", tp, fields, request, str(topic.get("topicId") or ""))
 

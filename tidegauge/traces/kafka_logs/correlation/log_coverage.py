@@ -174,7 +174,7 @@ def _off(node: Node, logger: str, seen: str) -> Problem:
 # other nodes that came before its last line, as far as that is known, do not lie in the gap either.
 
 
-MANY = 1_000
+MANY_GAPS = 1_000
 """Gaps of a capture above which a trace lists one of each logger between the same steps: it may be one of 5,000 traces."""
 
 BEHIND = AFTER_ALL_LINES[1] - 2
@@ -228,7 +228,9 @@ def uncertain_intervals(
     ahead: Mapping[tuple[int, int], int] = {},
     seen_until: Mapping[tuple[int, int], int] = {},
 ) -> list[tuple[tuple[int, int], Gap]]:
-    """Return each gap with the first and the last of `steps` between which it lies; of more than MANY the first of a logger.
+    """Return each gap with the first and the last of `steps` between which it lies.
+
+    Of more than MANY_GAPS between the same steps it is the first of each logger.
 
     Nodes without steps have none. `ahead` bounds the difference of clocks (merge.py); `seen_until` is until when a log was
     seen to go on (CarryOver).
@@ -258,7 +260,7 @@ def uncertain_intervals(
         last = rows_behind[np.searchsorted(_numbers(behind[1]), of_node.ends)]
         low, high = np.minimum(first, last), np.maximum(first, last)
         kept = np.arange(len(low))
-        if len(gaps.gaps) > MANY:
+        if len(gaps.gaps) > MANY_GAPS:
             _, kept = np.unique((low * len(steps) + high) * len(gaps.gaps) + of_node.loggers, return_index=True)
         rows_of_kept = zip(low[kept].tolist(), high[kept].tolist(), strict=True)
         intervals += zip((of_node.ended[at] for at in kept.tolist()), rows_of_kept, strict=True)

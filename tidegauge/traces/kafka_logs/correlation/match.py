@@ -142,7 +142,7 @@ class RecordedLines:
     def find(
         self, run: ProcessRun, fetch: LoggedFetch, tp: str, partition: PartitionRequest, refused: bool = False
     ) -> LoggedStep | None:
-        """Return the line of a fetch; it and those before it wait no more. One that was `refused` may have none.
+        """Take the `Recorded` line of a fetch, and all before it, out of those that wait. A `refused` fetch may have none.
 
         Of several at the same offset it is the one nearest to the time in which the request was handled.
         """
@@ -159,6 +159,7 @@ class RecordedLines:
                 distance = _away(window, step.time)
                 if best < 0 or distance < least_distance:
                     best, least_distance = position, distance
+                # The request before it in its session is in the log: the first line is its own (rule 2).
                 if fetch.whole:
                     break
         if best < 0:

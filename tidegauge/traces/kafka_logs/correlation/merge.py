@@ -173,14 +173,14 @@ def _concurrent(numbered: Sequence[LoggedStep], order: Sequence[int], causes: Ma
 #
 # 1. No clock is trusted. A step of one node that is known to come before one of another (a fetch is sent before it is
 #    handled) bounds how far the second clock may be ahead of the first: by the difference of their times.
-# 2. Clocks drift: by 500 ppm while one is being adjusted (adjtime). So only the last WINDOW of each log is used, and SLACK
-#    is larger than the drift in that time. A clock that is set by a jump in that time is not noticed.
+# 2. Clocks drift: by 500 ppm while one is being adjusted (adjtime). So only the last WINDOW of each log is used, and
+#    SLACK_MICROSECONDS is larger than the drift in that time. A clock that is set by a jump in that time is not noticed.
 # 3. Of two bounds that contradict each other (a request matched with the wrong line) the weaker one counts.
 
 
 TIES = frozenset({"sent", "answered", "metadata", "proposal"})
 """The ties whose two steps have the times of their lines. The end of a process has not: it comes after all its steps."""
-SLACK = 100_000
+SLACK_MICROSECONDS = 100_000
 """Microseconds: the line of a request is written while its response is on its way, or was handled already."""
 WINDOW = 100_000_000
 """Microseconds before the last step of a node."""
@@ -209,7 +209,7 @@ def ahead(steps: Iterable[LoggedStep]) -> Mapping[tuple[int, int], int]:
                     _add(bounds, (first, second), bounds[first, between] + bounds[between, second])
     # Where clocks were set meanwhile the two bounds may contradict each other: the wider one counts.
     return {
-        (first, second): max(bound, -bounds[second, first]) + SLACK
+        (first, second): max(bound, -bounds[second, first]) + SLACK_MICROSECONDS
         for (first, second), bound in bounds.items()
         if (second, first) in bounds
     }

@@ -26,8 +26,9 @@ Rules of this file
    Such an append finds the old value, and its event shows the new one.
 
 4. If no order fits, the step that holds the others up is given up: it goes where its stamp puts it, and the judge sees it
-   there. The search is bounded: at most LIMIT steps are taken back for one that is given up, out of the last DEPTH; half
-   as many after each time that was not enough, for stamps in whole seconds leave every step of a second open.
+   there. The search is bounded: at most MOST_TAKEN_BACK steps are taken back for one that is given up, out of the last
+   ROWS_BACK; half as many after each time that was not enough, for stamps in whole seconds leave every step of a second
+   open.
 
 | step | one or two | when, and under which lock | Kafka |
 |---|---|---|---|
@@ -76,7 +77,7 @@ from tidegauge.traces.kafka_logs.nodes.steps import (
 )
 from tidegauge.traces.kafka_logs.parsing.parsed_line import leos
 
-LIMIT, FEW, DEPTH, AHEAD = 4000, 10, 400, 96
+MOST_TAKEN_BACK, LEAST_TAKEN_BACK, ROWS_BACK, ROWS_AHEAD = 4000, 10, 400, 96
 """Steps that are taken back for one that is stuck, at most and at least; rows back to which it goes at most; rows that are
 looked at ahead."""
 
@@ -538,7 +539,7 @@ class _Search:
         stack = [_Node(0, frozenset(), self.begin, 0)]
         dead: set[tuple[int, frozenset[int], Replica]] = set()
         # How far the search came before it had to go back, and where it was then.
-        furthest, stuck, returns, limit = -1, stack[0], 0, LIMIT
+        furthest, stuck, returns, limit = -1, stack[0], 0, MOST_TAKEN_BACK
         while stack[-1].front < len(self.rows):
             node = stack[-1]
             if node.choices is None:
@@ -551,8 +552,8 @@ class _Search:
                     del taken[node.depth :]
                     continue
                 stack.append(child)
-                if len(taken) - stack[0].depth > 2 * DEPTH:
-                    stack = [one for one in stack if len(taken) - one.depth <= DEPTH]
+                if len(taken) - stack[0].depth > 2 * ROWS_BACK:
+                    stack = [one for one in stack if len(taken) - one.depth <= ROWS_BACK]
                     dead.clear()
                     furthest, returns = -1, 0
                 continue
@@ -567,7 +568,7 @@ class _Search:
             # No order fits, or none was found within the limit. One step is given up: it goes where its stamp puts it.
             at, broken = self._blocking(stuck)
             if returns > limit:
-                limit = max(limit // 2, FEW)
+                limit = max(limit // 2, LEAST_TAKEN_BACK)
                 placement.at_limit.append(self.rows[at].step)
             self.given_up.add(at)
             placement.stuck.append((self.rows[at].step, broken))
@@ -585,7 +586,7 @@ class _Search:
         while front in node.beyond:
             front += 1
         beyond = frozenset(row for row in node.beyond if row > front) if node.beyond else node.beyond
-        end = front if beyond else min(len(self.rows), front + DEPTH // 8)
+        end = front if beyond else min(len(self.rows), front + ROWS_BACK // 8)
         # What changed nothing, and was free to, does so again at the same replica.
         idle: set[int] = set()
         while front < end:
@@ -632,7 +633,7 @@ class _Search:
                     first, second = end, first
                 elif end < second:
                     second = end
-        for at in range(front, min(len(rows), front + AHEAD)):
+        for at in range(front, min(len(rows), front + ROWS_AHEAD)):
             if at > last and self.least_begin[at] >= first:
                 return
             if at in beyond:
@@ -697,7 +698,7 @@ class _Search:
     def _raises_what_is_due(self, at: int, replica: Replica) -> bool:
         """Return whether a step has the raise that another thread's fetch left due, before that thread was done."""
         step, counts = self.rows[at], self.rows[replica.cause]
-        raises = (row for row in self.rows[at + 1 : at + AHEAD] if row.kind == RAISE and at in row.follows)
+        raises = (row for row in self.rows[at + 1 : at + ROWS_AHEAD] if row.kind == RAISE and at in row.follows)
         return (
             replica.cause >= 0
             and counts.kind == COUNT

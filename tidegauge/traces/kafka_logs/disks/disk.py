@@ -32,7 +32,7 @@ from tidegauge.traces.kafka_logs.nodes.gap_detection import EVERYTHING, WORDS, G
 from tidegauge.traces.kafka_logs.nodes.node import Node
 from tidegauge.traces.kafka_logs.nodes.process import END
 from tidegauge.traces.kafka_logs.nodes.steps import Fields, LoggedStep
-from tidegauge.traces.problems import SHOWN, Problem
+from tidegauge.traces.problems import CHARACTERS_SHOWN, Problem
 from tidegauge.traces.schema import UNCLEAN_ELECTIONS, Config, Event, Trace
 from tidegauge.util.bounds import read_regular
 
@@ -89,7 +89,7 @@ def _parsed(
         seen = str(error.strerror) if isinstance(error, OSError) and error.strerror else type(error).__name__
         problems.append(Problem(label, None, "a checkpoint file", seen, do))
     except CheckpointError as error:
-        problems.append(Problem(label, error.line, error.expected, error.seen[:SHOWN], do))
+        problems.append(Problem(label, error.line, error.expected, error.seen[:CHARACTERS_SHOWN], do))
     return None
 
 

@@ -105,7 +105,7 @@ class LoggedController:
         }
 
     def begin_process(self) -> None:
-        """Begin a process of this controller."""
+        """Keep what earlier processes have shown: a process begins by printing that again (rule 5)."""
         self._printed.begin_process()
         self._latest_before = dict(self._latest)
         self._registered_before = {peer: frozenset(epochs) for peer, epochs in self.broker_epochs.items()}

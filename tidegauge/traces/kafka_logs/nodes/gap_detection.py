@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tidegauge.traces.kafka_logs.nodes.steps import (
     FETCHER_THREAD,
@@ -81,8 +82,16 @@ def latest_epoch(epochs: object) -> int | None:
 Seen = tuple[Spot, int]
 """The place of a line, and its time."""
 
-Break = tuple[str, tuple[str, str], str]
-"""The logger whose lines are missing, what they would have shown and of which partition or thread, and the evidence."""
+
+class Break(NamedTuple):
+    """A contradiction: the logger whose lines are missing, what they would have shown and of which partition or thread (see
+    `_last_line_about`), and the evidence.
+    """
+
+    logger: str
+    shows: tuple[str, str]
+    why: str
+
 
 _OF_A_RESPONSE = "HandleFetchResponse"
 _OF_A_LEADER = frozenset({"recorded", "leader-high-watermark", "expand-isr", "shrinking", "shrink-isr"})
@@ -145,6 +154,9 @@ class GapDetector:
         self._answered: dict[tuple[str, str], Send | None] = {}
         """By thread and partition, the request whose response the thread handled last."""
         self._last_line_about: dict[tuple[str, str], Seen] = {}
+        """The last line that shows a value ("leo", "hw", "set", "role", "entry") of a partition, or a request of a thread
+        ("send"); "leo before" and the like are of the process before.
+        """
         self._on_disk: dict[tuple[str, str], tuple[int, Seen]] = {}
         """What the process before left on its disk, as its lines show it, and the last of these lines."""
         self._first: Seen = (BEFORE_ALL_LINES, 0)
@@ -211,12 +223,13 @@ class GapDetector:
         if not breaks:
             self._note_line(parsed, here)
             return
-        for logger, key, why in breaks:
-            begin, time = self._last_line_about.get(key, self._first)
-            self.gaps.append(Gap(broker.node, logger, begin, here[0], (time, here[1]), f"{why} ({parsed.line.at})"))
+        for found in breaks:
+            begin, time = self._last_line_about.get(found.shows, self._first)
+            why = f"{found.why} ({parsed.line.at})"
+            self.gaps.append(Gap(broker.node, found.logger, begin, here[0], (time, here[1]), why))
         # A high watermark is printed twice, by the log and by Partition: if one line is missing, the other has the value.
         # After any other break nothing that is known of any replica is certain.
-        if any(key[0] != "set" for _, key, _ in breaks):
+        if any(found.shows[0] != "set" for found in breaks):
             # What was forgotten before, and not spoken of since, is forgotten: else each line of INFO costs a step for each
             # of 5,000 partitions.
             for tp in [tp for tp in broker.replicas if tp not in broker.forgotten]:
@@ -283,7 +296,10 @@ class GapDetector:
             self._raised[thread, parsed.tp] = hw
 
     def _breaks(self, parsed: ParsedLine, broker: LoggedBroker) -> Iterator[Break]:
-        """Yield each contradiction between a line and what the lines before it showed of its replica and thread."""
+        """Yield each contradiction between a line and what the lines before it showed of its replica and thread.
+
+        First what every line of a replica needs, then the values that a kind of line has, then what a leader's line needs.
+        """
         kind = parsed.kind
         if kind == "sending":
             yield from self._session(parsed)
@@ -293,13 +309,14 @@ class GapDetector:
         # Before a replica does anything, Partition#createLog has printed that line: without it earlier lines are missing.
         if kind in _OF_A_REPLICA and not replica.loaded and parsed.tp not in self._unloaded:
             self._unloaded.add(parsed.tp)
-            yield EVERYTHING, ("load", parsed.tp), "no line says that the replica was loaded"
+            yield Break(EVERYTHING, ("load", parsed.tp), "no line says that the replica was loaded")
         if kind in _NEEDS_A_ROLE and parsed.tp not in self._leading:
             yield from self._has_a_role(parsed.tp)
         thread = ("send", parsed.line.thread)
+        # A leader's thread prints the line of Partition right after the log's: another line shows that this one is missing.
         raised = self._raised.pop((parsed.line.thread, parsed.tp), None) if self._raised else None
         if raised is not None and not (kind == "leader-high-watermark" and parsed.number("hw") == raised):
-            yield (
+            yield Break(
                 PARTITION,
                 ("hw", parsed.tp),
                 f"the log was given high watermark {raised}, and no line of its leader says so",
@@ -320,28 +337,28 @@ class GapDetector:
         elif kind == "appended":
             yield from _differs(replica.leo, parsed.number("rec_base"), "leo", parsed.tp)
             if in_fetcher and not answering:
-                yield FETCHER, thread, "records were appended that no line says were received"
+                yield Break(FETCHER, thread, "records were appended that no line says were received")
             elif named and not in_fetcher and self._leading.get(parsed.tp) is False:
-                yield ROLES, ("role", parsed.tp), "a follower appended records as a leader"
+                yield Break(ROLES, ("role", parsed.tp), "a follower appended records as a leader")
             elif self._leading.get(parsed.tp) and replica.lacks_leader_epoch():
-                yield CACHE, ("entry", parsed.tp), "a leader appended records in a leader epoch that no line adds"
+                yield Break(CACHE, ("entry", parsed.tp), "a leader appended records in a leader epoch that no line adds")
         elif kind == "received":
             yield from _differs(replica.leo, parsed.number("leo_before"), "leo", parsed.tp)
             if answering and named:
-                yield FETCHER, thread, "the lines of a response end in the middle"
+                yield Break(FETCHER, thread, "the lines of a response end in the middle")
             elif named and self._is_second(parsed):
-                yield FETCHER, thread, "a second response to one request"
+                yield Break(FETCHER, thread, "a second response to one request")
         elif kind == "after-append":
             yield from _differs(replica.leo, parsed.number("leo"), "leo", parsed.tp)
             if named and not answering:
-                yield FETCHER, thread, "the lines of a response begin in the middle"
+                yield Break(FETCHER, thread, "the lines of a response begin in the middle")
         elif kind == "follower-high-watermark" and named and not answering:
-            yield FETCHER, thread, "the lines of a response begin in the middle"
+            yield Break(FETCHER, thread, "the lines of a response begin in the middle")
         elif kind == "leader-high-watermark":
             if not self._crosses(parsed, raised, replica.hw):
                 yield from _differs(replica.hw, parsed.number("hw_before"), "hw", parsed.tp, PARTITION)
             if named and self._set.get((parsed.line.thread, parsed.tp)) != parsed.number("hw"):
-                yield LOG, ("set", parsed.tp), "a high watermark that no line of the log sets"
+                yield Break(LOG, ("set", parsed.tp), "a high watermark that no line of the log sets")
         elif kind == "shrinking":
             # Printed under the write lock of Partition: no other thread appends meanwhile.
             yield from _differs(replica.leo, parsed.number("leo"), "leo", parsed.tp)
@@ -352,7 +369,7 @@ class GapDetector:
             if kind == "cut-nothing":
                 yield from _differs(replica.leo, parsed.number("last") + 1, "leo", parsed.tp)
             if in_fetcher and broker.opened(parsed, *TRUNCATES) is None:
-                yield FETCHER, thread, "a follower's log is truncated, and no line says for what"
+                yield Break(FETCHER, thread, "a follower's log is truncated, and no line says for what")
         elif kind == "epochs-cut-at-end" and not replica.loaded:
             yield from self._more_on_disk(
                 max(map(int, _EPOCH.findall(parsed.text("entries"))), default=-1), "entry", parsed.tp, CACHE
@@ -360,7 +377,7 @@ class GapDetector:
         elif kind == "log-created":
             self._sized.add(parsed.tp)
             if replica.loaded:
-                yield EVERYTHING, ("load", parsed.tp), "a log is created for a replica that is loaded"
+                yield Break(EVERYTHING, ("load", parsed.tp), "a log is created for a replica that is loaded")
         elif kind == "log-completed":
             self._sized.add(parsed.tp)
             if broker.append_in_flight(parsed.tp) is None:
@@ -368,22 +385,22 @@ class GapDetector:
         elif kind == "log-loaded":
             yield from self._more_on_disk(parsed.number("hw"), "hw", parsed.tp)
             if parsed.tp not in self._sized:
-                yield EVERYTHING, ("load", parsed.tp), "no line says how far the log goes that was loaded"
+                yield Break(EVERYTHING, ("load", parsed.tp), "no line says how far the log goes that was loaded")
             if replica.loaded:
-                yield EVERYTHING, ("load", parsed.tp), "a replica is loaded twice by one process"
+                yield Break(EVERYTHING, ("load", parsed.tp), "a replica is loaded twice by one process")
         if kind in _LOOKS and not may_fetch(parsed) and broker.opened(parsed, *_MAKES_IT_LOOK) is None:
-            yield ROLES, ("role", parsed.tp), "a leader looks at its high watermark, and no line says for what"
+            yield Break(ROLES, ("role", parsed.tp), "a leader looks at its high watermark, and no line says for what")
         if kind in _OF_A_LEADER and self._leading.get(parsed.tp) is False:
             acted_before = kind in _WITHOUT_LOCK and named and replica.led_after(broker.counts_from(parsed))
             if not acted_before:
-                yield ROLES, ("role", parsed.tp), "a follower acts as a leader"
+                yield Break(ROLES, ("role", parsed.tp), "a follower acts as a leader")
 
     def _more_on_disk(self, loaded: int, what: str, tp: str, logger: str = LOG) -> Iterator[Break]:
         """Yield a break if the disk has more than the lines of the process before show: its last lines are missing."""
         # Less on disk is no break: what was not flushed may be lost with a crash.
         left, _ = self._on_disk.get((what, tp), (loaded, None))
         if loaded > left:
-            yield logger, (f"{what} before", tp), f"{WORDS[what]} {loaded} is loaded, and no line goes beyond {left}"
+            yield Break(logger, (f"{what} before", tp), f"{WORDS[what]} {loaded} is loaded, and no line goes beyond {left}")
 
     def _is_second(self, parsed: ParsedLine) -> bool:
         """Return whether the last request of a fetcher thread already had its response for this partition."""
@@ -407,7 +424,7 @@ class GapDetector:
     def _has_a_role(self, tp: str) -> Iterator[Break]:
         if tp not in self._leading and tp not in self._without_role:
             self._without_role.add(tp)
-            yield ROLES, ("role", tp), "no line says whether the replica leads or follows"
+            yield Break(ROLES, ("role", tp), "no line says whether the replica leads or follows")
 
     def _session(self, parsed: ParsedLine) -> Iterator[Break]:
         """Check `Sending fetch request`: the requests of a session count up, and each has log end and leader epoch."""
@@ -421,7 +438,7 @@ class GapDetector:
             known = previous is not None and (previous.session == request.session or previous.session_epoch <= 0)
             # A summary stands for several requests in a row.
             if not known or last != request.session_epoch - parsed.line.requests:
-                yield (
+                yield Break(
                     FETCHER,
                     thread,
                     f"request {request.session_epoch} of a session follows request {last if known else 'of none'}",
@@ -433,24 +450,24 @@ class GapDetector:
             open_step = self.broker.open.get((parsed.line.thread, tp))
             # A thread sends its next request only after it has handled all of a response: its step would be closed.
             if parsed.line.thread and open_step is not None and open_step.name == _OF_A_RESPONSE:
-                yield FETCHER, thread, "the lines of a response end in the middle"
+                yield Break(FETCHER, thread, "the lines of a response end in the middle")
             if (
                 parsed.line.thread
                 and open_step is not None
                 and open_step.name in TRUNCATES
                 and "leo" not in open_step.fields
             ):
-                yield LOG, ("leo", tp), "a follower truncates its log, and no line says that the log did"
+                yield Break(LOG, ("leo", tp), "a follower truncates its log, and no line says that the log did")
             if replica.leader_epoch is not None and partition.epoch > replica.leader_epoch:
-                yield ROLES, ("role", tp), f"a request in leader epoch {partition.epoch}, which no line begins"
+                yield Break(ROLES, ("role", tp), f"a request in leader epoch {partition.epoch}, which no line begins")
             latest = latest_epoch(replica.epochs)
             if latest is not None and partition.last_epoch > latest:
-                yield CACHE, ("entry", tp), f"a request with last epoch {partition.last_epoch}, which no line adds"
+                yield Break(CACHE, ("entry", tp), f"a request with last epoch {partition.last_epoch}, which no line adds")
 
 
 def _differs(expected: int | None, seen: int, what: str, tp: str, logger: str = LOG) -> Iterator[Break]:
     if expected is not None and expected != seen:
-        yield logger, (what, tp), f"{WORDS[what]} {seen}, which no line brings about after {expected}"
+        yield Break(logger, (what, tp), f"{WORDS[what]} {seen}, which no line brings about after {expected}")
 
 
 # A clock that was set back: no line is missing, but from there on its times order nothing between files and nodes.

@@ -19,7 +19,7 @@ from collections.abc import Callable, Hashable, Mapping
 
 from tidegauge.traces.kafka_logs.nodes.steps import (
     KEPT,
-    LATE,
+    LATE_MICROSECONDS,
     RAISED,
     CountedFetch,
     Fields,
@@ -99,7 +99,9 @@ def append(broker: LoggedBroker, parsed: ParsedLine) -> None:
         fields |= {"leader_epoch": replica.leader_epoch, "rec_epoch": replica.leader_epoch}
     replica.leo = end
     step = broker.begin(parsed, "LeaderAppend", fields | reported(leo_before=base, leo=end))
-    step.begins = broker.log_began.pop(parsed.line.thread, step.begins) if parsed.line.thread else broker.now - LATE
+    step.begins = (
+        broker.log_began.pop(parsed.line.thread, step.begins) if parsed.line.thread else broker.now - LATE_MICROSECONDS
+    )
 
 
 def _high_watermark_risen(broker: LoggedBroker, parsed: ParsedLine) -> None:
@@ -120,7 +122,7 @@ def _high_watermark_risen(broker: LoggedBroker, parsed: ParsedLine) -> None:
     step = broker.step(parsed, RAISED, {"hw_before": before, "hw": after})
     key = parsed.line.thread, parsed.tp
     if not parsed.line.thread:
-        step.begins = broker.now - LATE
+        step.begins = broker.now - LATE_MICROSECONDS
         return
     # UnifiedLog prints its line when it has the new value, Partition when it has looked at everything else.
     value, begins, ends, index = broker.setting.pop(key, (after, step.begins, step.ends, broker.index))
@@ -175,7 +177,7 @@ def _recorded(broker: LoggedBroker, parsed: ParsedLine) -> None:
         broker.looked.pop((parsed.tp, peer, log_end), None)
     if not parsed.line.thread:
         # Without threads the only bound is how late a line may be printed.
-        step.begins = broker.now - LATE
+        step.begins = broker.now - LATE_MICROSECONDS
     elif counted is not None and counted.append is not None:
         # The raise that its thread printed may be of the append before it: the fetch only comes after that.
         step.begins, step.thread = counted.begins, ""
@@ -239,7 +241,7 @@ def _add_skipped_update(broker: LoggedBroker, parsed: ParsedLine) -> None:
     if "leos" in parsed.values:
         step = broker.step(parsed, KEPT, {"leos": parsed.text("leos")} | reported(hw=parsed.values.get("new_hw")))
         if not parsed.line.thread:
-            step.begins = broker.now - LATE
+            step.begins = broker.now - LATE_MICROSECONDS
 
 
 def settle_all(broker: LoggedBroker) -> None:

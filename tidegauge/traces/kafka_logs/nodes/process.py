@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 
 from tidegauge.traces.kafka_logs.nodes.steps import (
-    LATE,
+    LATE_MICROSECONDS,
     REQUEST_HANDLER,
     LoggedBroker,
     LoggedReplica,
@@ -229,8 +229,8 @@ def _killed(broker: LoggedBroker, last: ParsedLine) -> None:
     handlers = {thread for thread in broker.spoken if REQUEST_HANDLER in thread} | broker.appenders
     broker.killed = broker.unlogged_append(last, "-")
     broker.killed.thread = ""
-    began = (broker.spoken[thread] if thread else last.line.time - LATE for thread in handlers)
-    broker.killed.begins = min(began, default=last.line.time - LATE)
+    began = (broker.spoken[thread] if thread else last.line.time - LATE_MICROSECONDS for thread in handlers)
+    broker.killed.begins = min(began, default=last.line.time - LATE_MICROSECONDS)
     broker.appending = len(handlers)
 
 

@@ -42,7 +42,7 @@ OF_A_CONTROLLER = frozenset(
 _LOG_LOGGERS = frozenset(
     {"UnifiedLog", "LocalLog", "LogSegment", "ProducerStateManager", "ProducerAppendInfo", "LeaderEpochFileCache"}
 )
-LATE = 50_000
+LATE_MICROSECONDS = 50_000
 """Microseconds from a step to its line where lines name no threads, which would show it (observed on busy brokers)."""
 RAISED, KEPT = "RaiseHighWatermark", "KeepHighWatermark"
 """Lines of a leader that raises its high watermark, or does not, until order.py has found the step that made it look."""

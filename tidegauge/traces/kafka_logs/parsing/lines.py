@@ -381,7 +381,7 @@ def is_binary(content: bytes) -> bool:
 
 
 _FIRST = "Log4jControllerRegistration$"
-NEAR = 5
+NEAR_LINES = 5
 """Lines between the two lines at most."""
 
 
@@ -392,7 +392,7 @@ def incarnations(lines: list[Line]) -> list[list[Line]]:
     runs: list[list[Line]] = [[]]
     for line in lines:
         if line.message.startswith("Registered signal handlers"):
-            before = runs[-1][-NEAR:]
+            before = runs[-1][-NEAR_LINES:]
             # The line is printed as the first logger is made, before the signal handlers: it belongs to the new process.
             mine = next((len(before) - at for at, line_before in enumerate(before) if line_before.logger == _FIRST), 0)
             runs.append([runs[-1].pop() for _ in range(mine)][::-1])

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegauge.impl.profiles import FETCH_TRUNCATION
-from tidegauge.impl.replica_settings import FOR_EVER, SETTINGS, settings, setup_of
+from tidegauge.impl.replica_settings import FOR_EVER, SETTINGS, settings
 from tidegauge.util.errors import UsageError
 
 KAFKAS_DEFAULTS = {
@@ -85,9 +84,3 @@ def test_a_value_is_taken_over_or_refused(name: str, value: int | str | bool) ->
         return
     assert str(read[name]).strip().lower() == str(value).strip().lower() or read[name] == int(value)
     assert all(read[other] == settings()[other] for other in SETTINGS if other != name)
-
-
-def test_a_broker_runs_with_them() -> None:
-    """min.insync.replicas and the lag limit reach the rules."""
-    setup = setup_of(settings({"min.insync.replicas": 2, "replica.lag.time.max.ms": 900}), FETCH_TRUNCATION)
-    assert (setup.min_insync_replicas, setup.replica_lag_time_max_ms) == (2, 900)

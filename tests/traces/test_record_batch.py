@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidegauge.impl.messages import Batch
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.storage import log as log_
 from tidegauge.impl.storage.log import Log
@@ -173,7 +174,7 @@ def test_a_segment_file_comes_back(tmp_path: Path) -> None:
     assert read.fault is None
     assert read.valid_bytes == path.stat().st_size
     assert list(read.batches) == _five_batches()
-    assert [batch[:3] for batch in read.log_batches] == [(3, 4, 0), (5, 5, 0), (6, 8, 2), (12, 12, 2), (13, 14, 4)]
+    assert [batch[:3] for batch in read.batches] == [(3, 4, 0), (5, 5, 0), (6, 8, 2), (12, 12, 2), (13, 14, 4)]
     assert read.epochs == ((0, 3), (2, 6), (4, 13))
     assert segments.read(segments.write(tmp_path, [], base=20)) == segments.Segment((), 0)
 
@@ -228,7 +229,7 @@ def test_a_crash_that_tears_the_file_is_what_the_loader_of_impl_sees(sizes: list
     batches = [batch_of(b.base, b.epoch, [b"x"] * (b.last - b.base + 1)) for b in log.batches]
     whole = segments.segment_bytes(batches)
     read = segments.parse(whole[: data.draw(st.integers(0, len(whole)))])
-    loaded = log_.load(setup, log._replace(batches=read.log_batches))
+    loaded = log_.load(setup, log._replace(batches=tuple(Batch(*batch[:3]) for batch in read.batches)))
     assert loaded.end == (read.batches[-1].last + 1 if read.batches else 0)
     assert loaded.cache.memory.pairs() == read.epochs
 

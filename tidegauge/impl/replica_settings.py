@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from tidegauge.impl.profiles import Profile, Rules, Setup
 from tidegauge.util.errors import UsageError
 
 SettingValue = int | bool | str | None
@@ -176,17 +175,6 @@ def _validate_values(checked: ReplicaSettings) -> None:
     for name in ("replica.socket.timeout.ms", "replica.lag.time.max.ms"):
         if wait > checked.number(name):
             raise UsageError(f"{name}: expected at least replica.fetch.wait.max.ms = {wait}; seen {checked[name]}; raise it")
-
-
-def setup_of(checked: ReplicaSettings, profile: Profile, rules: Rules | None = None) -> Setup:
-    """Return the setup of a broker of this generation with these settings."""
-    return Setup(
-        rules if rules is not None else Rules(),
-        profile,
-        min_insync_replicas=checked.number("min.insync.replicas"),
-        replica_lag_time_max_ms=checked.number("replica.lag.time.max.ms"),
-        unclean_leader_election_enable=bool(checked["unclean.leader.election.enable"]),
-    )
 
 
 DEFAULTS = settings()

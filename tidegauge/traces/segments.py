@@ -28,7 +28,6 @@ from typing import IO, NamedTuple
 
 import pyarrow as pa
 
-from tidegauge.impl.messages import Batch
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.traces.schema import LARGEST
 from tidegauge.util.bounds import UNPACKED_AT_ONCE, UnpackingError, at_most, unpacked
@@ -272,11 +271,6 @@ class RecordBatch(NamedTuple):
         """Whether the batch is part of a transaction."""
         return bool(self.attributes & TRANSACTIONAL)
 
-    @property
-    def as_log_batch(self) -> Batch:
-        """The batch as `impl.storage.log` knows it."""
-        return Batch(self.base, self.last, self.epoch)
-
 
 def batch_of(base: int, epoch: int, values: Iterable[bytes], timestamp: int = 0, codec: int = 0) -> RecordBatch:
     """Return a plain batch: one record per value, offsets from `base`, no keys."""
@@ -510,11 +504,6 @@ class Segment:
     fault: SegmentProblem | None = None
     positions: tuple[int, ...] = ()
     """the place where each batch begins"""
-
-    @property
-    def log_batches(self) -> tuple[Batch, ...]:
-        """The batches as `impl.storage.log` knows them."""
-        return tuple(batch.as_log_batch for batch in self.batches)
 
     @property
     def epochs(self) -> tuple[tuple[int, int], ...]:

@@ -58,8 +58,3 @@ def test_who_gives_up_a_slot(
         assert (session_id, after.evictions) == (len(sessions) + 1, 1)
         assert c.num_incremental_fetch_sessions(after) == len(sessions)
         assert after.sessions[session_id].epoch == 1
-
-
-def test_the_cache_counts_its_partitions() -> None:
-    """NumIncrementalFetchPartitionsCached."""
-    assert c.num_incremental_fetch_partitions_cached(full((True, 2, 0, 0), (False, 3, 0, 0))) == 5

@@ -84,7 +84,6 @@ def test_a_thread_without_partitions_stops_at_the_next_metadata_change() -> None
     assert [tp for tp, _ in entries.items()] == [TPS[0]]
     assert list(emptied.threads) == [(1, 0)]
     assert not m.shutdown_idle_fetcher_threads(emptied).threads
-    assert not m.close_all_fetchers(manager).threads
 
 
 def test_resizing_adds_every_partition_again_from_where_it_was() -> None:

@@ -121,7 +121,6 @@ def test_a_fenced_partition_leaves_and_the_others_go_on() -> None:
 def test_an_out_of_range_response_resets_its_partition() -> None:
     """With what ListOffsets said; it goes to the end."""
     out = PartitionResponse(FetchResponse(OFFSET_OUT_OF_RANGE), ListOffsets(20, 30))
-    assert t.resets(FrozenMap([(TPS[0], out), (TPS[1], DATA)])) == (TPS[0],)
     after = processed(added(), {TPS[0]: out})
     assert (after.logs[TPS[0]].start, after.logs[TPS[0]].end) == (20, 20)
     assert list(after.thread.entries)[-1] == TPS[0]

@@ -16,7 +16,7 @@ NAMES = st.text("abcXYZ019._-", min_size=1)
 def test_a_file_looks_as_kafka_writes_it() -> None:
     """Version, number of entries, entries."""
     assert c.offsets_text(FrozenMap([(TopicPartition("a-b", 3), 17)])) == "0\n1\na-b 3 17\n"
-    assert c.epochs_text(EpochEntries((1, 4), (0, 20))) == "0\n2\n1 0\n4 20\n"
+    assert c.parse_epochs("0\n2\n1 0\n4 20\n") == EpochEntries((1, 4), (0, 20))
     assert c.parse_epochs("0\n0\n") == EpochEntries()
 
 
@@ -31,7 +31,8 @@ def test_offsets_are_read_back(offsets: dict[TopicPartition, int]) -> None:
 def test_epochs_are_read_back(pairs: list[tuple[int, int]]) -> None:
     """Whatever they are: judging them is the cache's business."""
     entries = EpochEntries(tuple(e for e, _ in pairs), tuple(s for _, s in pairs))
-    assert c.parse_epochs(c.epochs_text(entries)) == entries
+    text = "".join(f"{epoch} {start}\n" for epoch, start in pairs)
+    assert c.parse_epochs(f"0\n{len(pairs)}\n{text}") == entries
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from tidegauge.impl.errors import IllegalArgumentError, InvalidOffsetError, UnexpectedAppendOffsetError
 from tidegauge.impl.messages import Batch
 from tidegauge.impl.profiles import Setup
-from tidegauge.impl.replica_settings import settings
+from tidegauge.impl.replica_settings import DEFAULTS
 from tidegauge.impl.storage import log as log_
 from tidegauge.impl.storage import segmented_log
 from tidegauge.impl.storage import segmented_log as s
@@ -18,7 +18,6 @@ from tidegauge.impl.storage.segmented_log import (
     OffsetPosition,
     SegmentedLog,
     SizedBatch,
-    config_of,
     new_segment,
 )
 
@@ -219,10 +218,10 @@ def test_a_crash_that_tears_the_last_batch_loses_it() -> None:
     assert s.recover(SETUP, log, 9, 0).log.end == 30
 
 
-def test_a_log_takes_the_brokers_settings() -> None:
-    """Under their broker names."""
-    assert config_of() == LogConfig()
-    assert config_of(settings({"log.segment.bytes": 300})).segment_bytes == 300
+def test_a_log_begins_with_the_defaults_of_a_broker() -> None:
+    """And a new segment with what it is given."""
+    sizes = ("log.segment.bytes", "log.roll.ms", "log.index.interval.bytes", "log.index.size.max.bytes")
+    assert LogConfig(*(DEFAULTS.number(name) for name in (*sizes, "log.retention.bytes", "log.retention.ms"))) == LogConfig()
     assert new_segment(SMALL, 5, 7).largest_timestamp == 7
     assert segmented_log.rebuild_index(SMALL, new_segment(SMALL, 5, 7)) == new_segment(SMALL, 5, 7)
     assert segmented_log.should_roll(SMALL, new_segment(SMALL, 0, 0), (SizedBatch(Batch(0, 0, 0), 301),), 0)

@@ -131,10 +131,3 @@ def releases_of(config: Config) -> tuple[str, ...]:
     if releases:
         return tuple(dict.fromkeys(name.partition(WITHOUT)[0].partition(CHANGED)[0] for name in releases))
     return tuple(word for word in str(config.extra.get("release", "")).split(", ") if word)
-
-
-def rules_table() -> str:
-    """Return the rules as the table of docs/judge.md."""
-    head = ("| rule | what it says | Kafka |", "|---|---|---|")
-    rows = (f"| {r.id} | {r.sentence} | `{r.kafka}` |" for r in rulebook().values())
-    return "\n".join((*head, *rows))

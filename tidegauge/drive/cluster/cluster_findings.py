@@ -239,7 +239,6 @@ class FindingPath(NamedTuple):
 FOLLOWED = ("SendFetch", "SendEpochRequest", "TruncateToHighWatermark", "AnswerProduce", "Read")
 """What a member does by itself."""
 
-RESPONSES = ("HandleFetchResponse", "HandleDivergingResponse", "HandleOutOfRange", "HandleEpochResponse")
 
 ONE_AND_TWO = ((1, 0), (2, 0))
 

@@ -11,7 +11,7 @@ from tidegauge.conformance.repl.directives import Player
 from tidegauge.conformance.repl.scenario import DIRECTORY, Scenario, read, shipped
 from tidegauge.conformance.repl.session import Session
 from tidegauge.drive.broker.contract import BROKER, REPORTED, BrokerCase, Opening
-from tidegauge.drive.broker.reference import field_text, is_possible, missing_capability, step_text, take_step
+from tidegauge.drive.broker.reference import field_text, missing_capability, step_text, take_step
 from tidegauge.drive.broker.state import ReferenceBroker, opened
 from tidegauge.drive.broker.steps import ENDS
 from tidegauge.drive.contract import Capabilities, Path, Report, Step
@@ -197,16 +197,6 @@ def _steps(state: ReferenceBroker, graph_input: Input) -> Iterator[Step]:
         after, _ = take_step(state, resolved(state, graph_input.step))
         if after.overtaken:
             yield resolved(after, response_to_overtaken(after))
-
-
-def is_a_path(case: BrokerCase, profile: Profile) -> bool:
-    """Return whether the contract allows each step of a case."""
-    state = opened(case.opening, profile)
-    for step in case.path:
-        if not is_possible(state, step):
-            return False
-        state, _ = take_step(state, step)
-    return True
 
 
 # F3 of docs/findings.md as a path, and as the trace of its cluster: metadata that a leader has read already erases the ISR

@@ -208,11 +208,6 @@ def num_incremental_fetch_sessions(cache: FetchSessionCache) -> int:
     return len(cache.sessions)
 
 
-def num_incremental_fetch_partitions_cached(cache: FetchSessionCache) -> int:
-    """Return NumIncrementalFetchPartitionsCached."""
-    return sum(len(session.partitions) for session in cache.sessions.values())
-
-
 # The leader's end of a fetch session: what a request means, and what its response leaves out.
 #
 # Rules of this part

@@ -98,11 +98,6 @@ def shutdown_idle_fetcher_threads(manager: FetcherManager) -> FetcherManager:
     return manager._replace(threads=FrozenMap((k, t) for k, t in manager.threads.items() if len(t.entries)))
 
 
-def close_all_fetchers(manager: FetcherManager) -> FetcherManager:
-    """Stop all threads at shutdown. AbstractFetcherManager#closeAllFetchers."""
-    return manager._replace(threads=FrozenMap())
-
-
 def resize_thread_pool(setup: Setup, manager: FetcherManager, logs: Logs, size: int) -> tuple[FetcherManager, Logs]:
     """Change num.replica.fetchers: every entry is removed and added again from its fetch offset.
 

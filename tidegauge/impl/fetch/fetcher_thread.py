@@ -26,7 +26,7 @@ from tidegauge.impl.messages import (
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica import fetcher as fetcher_
 from tidegauge.impl.replica.fetcher import Fetcher, PartitionFetchState
-from tidegauge.impl.rules import OFFSET_OUT_OF_RANGE, UNDEFINED
+from tidegauge.impl.rules import UNDEFINED
 from tidegauge.impl.storage.log import RECORD_BYTES, Log, bytes_of
 from tidegauge.impl.topic_partition import TopicPartition
 
@@ -261,11 +261,6 @@ def _replaced(
     elif after.entry != entry.at(now):
         entries = entries.put_at_end(tp, FetcherEntry(after.entry, entry.topic_id))
     return Pass(done.thread._replace(entries=entries), done.logs.put(tp, after.log), failed)
-
-
-def resets(responses: FrozenMap[TopicPartition, PartitionResponse]) -> tuple[TopicPartition, ...]:
-    """Return the partitions whose response makes the thread ask ListOffsets. AbstractFetcherThread#handleOutOfRangeError."""
-    return tuple(tp for tp, response in responses.items() if response.response.error == OFFSET_OUT_OF_RANGE)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -27,11 +27,6 @@ def offsets_text(offsets: Offsets) -> str:
     return _text([f"{tp.topic} {tp.partition} {offset}" for tp, offset in offsets.items()])
 
 
-def epochs_text(entries: EpochEntries) -> str:
-    """Format an epoch cache."""
-    return _text([f"{epoch} {start}" for epoch, start in entries.pairs()])
-
-
 def parse_offsets(text: str, name: str = HIGH_WATERMARK_FILE) -> Offsets:
     """Parse a file of offsets; `name` is for the error."""
     return FrozenMap(

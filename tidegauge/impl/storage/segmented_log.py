@@ -17,7 +17,6 @@ from typing import NamedTuple
 from tidegauge.impl.errors import IllegalArgumentError, InvalidOffsetError
 from tidegauge.impl.messages import Batch
 from tidegauge.impl.profiles import Setup
-from tidegauge.impl.replica_settings import DEFAULTS, ReplicaSettings
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.impl.storage import log as log_
 from tidegauge.impl.storage.log import AppendInfo, Log
@@ -102,18 +101,6 @@ class LogConfig(NamedTuple):
     segment_index_bytes: int = 10 << 20
     retention_bytes: int = -1
     retention_ms: int = 7 * 24 * 3_600_000
-
-
-def config_of(settings: ReplicaSettings = DEFAULTS) -> LogConfig:
-    """Return the log settings of a topic that has none of its own."""
-    return LogConfig(
-        settings.number("log.segment.bytes"),
-        settings.number("log.roll.ms"),
-        settings.number("log.index.interval.bytes"),
-        settings.number("log.index.size.max.bytes"),
-        settings.number("log.retention.bytes"),
-        settings.number("log.retention.ms"),
-    )
 
 
 class SizedBatch(NamedTuple):

@@ -14,7 +14,6 @@ Rules of this file
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,11 +121,6 @@ def _shortest_paths(first_edge: Ints, target: Ints) -> tuple[Ints, Ints]:
         depth[reached] = depth[frontier[0]] + 1
         frontier = reached
     return parent, depth
-
-
-def path_of(table: EdgeTable, edges: Sequence[int]) -> list[Any]:
-    """Return the labels of a walk, to replay it."""
-    return [table.labels[table.label_of[edge]] for edge in edges if edge != table.initial]
 
 
 # ---------------------------------------------------------------------------------------------------------------------

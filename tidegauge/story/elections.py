@@ -215,7 +215,7 @@ class Elections(StoryState):
     def say_recovering(self, line: SourcedLine) -> None:
         """Tell by the leader's own line that it was elected out of the ISR; its leader line has the epoch."""
         if line.node is not None:
-            self._elected(line, line.node, None, None, None, False)
+            self._elected(line, line.node, clean=False)
 
     def say_topic_id_mismatch(self, line: SourcedLine) -> None:
         replica = self.replica_of(line)
@@ -226,12 +226,13 @@ class Elections(StoryState):
         self,
         line: SourcedLine,
         leader: int,
-        epoch: int | None,
-        isr: tuple[int, ...] | None,
-        version: int | None,
-        clean: bool | None,
+        *,
+        epoch: int | None = None,
+        isr: tuple[int, ...] | None = None,
+        version: int | None = None,
+        clean: bool | None = None,
     ) -> None:
-        """Tell an election once, whoever says it, with whether it was clean."""
+        """Tell an election once, whoever says it, with whether it was clean; None is what the line does not say."""
         partition = self.partitions[str(line.partition)]
         known = next(
             (
@@ -279,7 +280,7 @@ class Elections(StoryState):
 
     def say_unclean_choice(self, line: SourcedLine) -> None:
         self.partitions[str(line.partition)].unclean[int(line.fields["leader"])] = line.order, line.at
-        self._elected(line, int(line.fields["leader"]), None, None, None, False)
+        self._elected(line, int(line.fields["leader"]), clean=False)
 
     def say_chosen(self, line: SourcedLine) -> None:
         partition = self.partitions[str(line.partition)]
@@ -288,7 +289,7 @@ class Elections(StoryState):
         # The warning before it has no epoch.
         if last is not None and last.fields["leader_epoch"] is None and last.fields["leader"] == leader:
             last.fields["leader_epoch"], last.fields["isr"] = epoch, list(isr)
-        self._elected(line, leader, epoch, isr, None, None)
+        self._elected(line, leader, epoch=epoch, isr=isr)
 
     def say_elected(self, line: SourcedLine) -> None:
         fields = line.fields
@@ -303,7 +304,7 @@ class Elections(StoryState):
         clean = {"RECOVERING": False, "RECOVERED": True}.get(
             recovery or "", True if fields["before"] == "NewPartition" else None
         )
-        self._elected(line, int(fields["leader"]), epoch, isr, optional(line, "version"), clean)
+        self._elected(line, int(fields["leader"]), epoch=epoch, isr=isr, version=optional(line, "version"), clean=clean)
 
     def say_received(self, line: SourcedLine) -> None:
         """Tell an election by what a broker was sent: the ISR is the election's only for its leader, or by its version."""
@@ -311,10 +312,11 @@ class Elections(StoryState):
         leader, version, isr = int(fields["leader"]), optional(line, "version"), ids(fields["isr"])
         if leader < NO_LEADER:
             return  # -2: the topic is being deleted
-        # Where nobody leads, nobody has changed the ISR since.
-        known = version == 0 or (version is not None and partition.version == version - 1)
-        elected_so = line.node == leader or leader == NO_LEADER or known
-        self._elected(line, leader, number(fields["leader_epoch"]), isr if elected_so else None, version, None)
+        is_next = version == 0 or (version is not None and partition.version == version - 1)
+        # Only a leader changes the ISR: its own broker hears of the election first, and where nobody leads it stays.
+        is_of_election = line.node == leader or leader == NO_LEADER or is_next
+        epoch = number(fields["leader_epoch"])
+        self._elected(line, leader, epoch=epoch, isr=isr if is_of_election else None, version=version)
         self._isr_is(partition, isr, version)
 
     def say_removed(self, line: SourcedLine) -> None:
@@ -329,7 +331,7 @@ class Elections(StoryState):
         if partition.leader_epoch is not None and epoch <= partition.leader_epoch and leader == partition.leader:
             return  # told again by the next controller, or after another change
         if leader == NO_LEADER:
-            self._elected(line, leader, epoch, isr, version, None)
+            self._elected(line, leader, epoch=epoch, isr=isr, version=version)
             return
         # Else it may be of an election that was told before, or by another broker: no event is no contradiction.
         known = version is not None and partition.version == version - 1 and partition.leader_epoch == epoch - 1
@@ -381,7 +383,7 @@ class Elections(StoryState):
             # It was recovering before, or the line was trimmed.
             clean = None if line.fields.get("unclean") and clean else clean
             if leader is not None:
-                self._elected(line, leader, epoch, isr, version, clean)
+                self._elected(line, leader, epoch=epoch, isr=isr, version=version, clean=clean)
 
     def say_changes(self, line: SourcedLine) -> None:
         for found in _CHANGE_RECORD.finditer(line.fields["partitions"]):
@@ -393,13 +395,18 @@ class Elections(StoryState):
             epoch = None if partition.leader_epoch is None else partition.leader_epoch + 1
             isr = ids(found["isr"]) if found["isr"] is not None else partition.isr  # null: it stays
             clean = False if found["recovery"] == "1" else (None if leader == NO_LEADER else True)
-            self._elected(of, leader, epoch, isr, None, clean)
+            self._elected(of, leader, epoch=epoch, isr=isr, clean=clean)
 
     def say_registered(self, line: SourcedLine) -> None:
         self.renew(line, line.fields.get("topic_id"), anew=True)
         fields = line.fields
         self._elected(
-            line, int(fields["leader"]), number(fields["leader_epoch"]), ids(fields["isr"]), number(fields["version"]), True
+            line,
+            int(fields["leader"]),
+            epoch=number(fields["leader_epoch"]),
+            isr=ids(fields["isr"]),
+            version=number(fields["version"]),
+            clean=True,
         )
 
     def say_dumped_topic(self, line: SourcedLine) -> None:
@@ -410,7 +417,12 @@ class Elections(StoryState):
         of = replace(line, partition=f"{self.topics.get(data['topicId'], data['topicId'])}-{data['partitionId']}")
         self.renew(of, data["topicId"])
         self._elected(
-            of, int(data["leader"]), int(data["leaderEpoch"]), tuple(data["isr"]), int(data["partitionEpoch"]), True
+            of,
+            int(data["leader"]),
+            epoch=int(data["leaderEpoch"]),
+            isr=tuple(data["isr"]),
+            version=int(data["partitionEpoch"]),
+            clean=True,
         )
 
     def say_dumped_change(self, line: SourcedLine) -> None:
@@ -425,7 +437,7 @@ class Elections(StoryState):
         if leader is not None and leader >= NO_LEADER:
             epoch = None if partition.leader_epoch is None else partition.leader_epoch + 1
             clean = None if leader == NO_LEADER else data.get("leaderRecoveryState") != 1  # else from the ISR or the ELR
-            self._elected(of, int(leader), epoch, isr if isr is not None else before, version, clean)
+            self._elected(of, int(leader), epoch=epoch, isr=isr if isr is not None else before, version=version, clean=clean)
         elif isr is not None:
             change = {"from": list(before) if before is not None else None}
             self.add(of, "isr_changed", of.partition, **change, to=list(isr), accepted=True, times=1)

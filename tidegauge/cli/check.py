@@ -40,11 +40,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_spark(parser, "judge on Spark: Parquet files by their row groups, broker logs by captures")
     recordings.add_results(
         parser,
-        "; with --spark: keep the results of Parquet files in a directory or, without --follow, at a URI; after an "
-        "interruption the same command resumes from them",
+        "; with --spark: keep the results of Parquet files in a directory or, without --follow, at a URI, from which the "
+        "same command resumes after an interruption",
     )
     _follow_arguments(parser)
-    recordings.add_coverage(parser, "--coverage", "also write to FILE what the traces have exercised of the model")
+    recordings.add_coverage(parser, "--coverage", "also write to FILE which parts of the model the traces have exercised")
     parser.add_argument("--out", metavar="DIR", help="also write index.html, check.json and check.xml (JUnit) to DIR")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument("--json-schema", action="store_true", help="print the JSON Schema of that report and judge nothing")

@@ -20,7 +20,7 @@ def init_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def init_command(args: argparse.Namespace) -> int:
-    """Write an adapter with a small broker that passes, a CI workflow and a list of known failures, to begin with."""
+    """Write files to start from: an adapter with a small broker that passes, a CI workflow and a list of known failures."""
     from importlib.resources import files as resources
 
     from tidegauge.util.files import directory
@@ -53,8 +53,8 @@ def summary_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--known",
         metavar="FILE",
-        help="the ids of cases that are known to fail, a line each; `flaky: ID`: at times. Whatever else fails, and a line "
-        "that is stale, fails the job",
+        help="the ids of cases that are known to fail, one a line; `flaky: ID` may fail. Any other failure, and a line "
+        "that is no longer true, fails the job",
     )
     parser.add_argument("--markdown", metavar="FILE", help="append the summary to FILE, such as $GITHUB_STEP_SUMMARY")
     parser.add_argument(
@@ -63,7 +63,7 @@ def summary_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def summary_command(args: argparse.Namespace) -> int:
-    """Sum up the results of a CI job as Markdown, and hold them against a list of known failures."""
+    """Sum up the results of a CI job as Markdown, and compare them with a list of known failures."""
     from tidegauge.util.junit import (
         badge,
         known_failures,

@@ -50,13 +50,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="BUILD",
         help="a whole partition of unmodified brokers of these builds, and of the adapter behind -- if there is one, on "
-        f"random walks of the cluster (default {CLUSTER_WALKS}): each is given what the others said",
+        f"random walks of the cluster (default {CLUSTER_WALKS}): each gets the requests and responses of the others",
     )
     broker.add_argument(
         "--finding",
         metavar="NAME",
-        help="with --cluster: instead of walks the run of F1, F2, F3, F5, F9, F11 or F13, up to the read that lacks what "
-        "was acknowledged; from F5 on beside a controller of the first build",
+        help="with --cluster: play a finding (F1, F2, F3, F5, F9, F11 or F13) instead of walks, up to the read that lacks "
+        "an acknowledged record; from F5 on with a controller of the first build",
     )
     parser.add_argument(
         "--jars",
@@ -66,7 +66,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--baseline",
         metavar="BUILD",
-        help="with --kafka: drive this build, too, on the same paths, and show where the other differs",
+        help="with --kafka: also drive this build, on the same paths, and show where the build of --kafka differs from it",
     )
     parser.add_argument("--summary", metavar="FILE", help="with --baseline: write what differs to FILE as Markdown")
     parser.add_argument("--junit", metavar="FILE", help="with --baseline: write what differs to FILE as JUnit XML")
@@ -109,12 +109,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--export-junit",
         metavar="PATH",
         help="with --kafka: write each difference as a JUnit test for Kafka's own tree, to a folder such as a checkout, or "
-        "a file.java; with --scenario F1 .. F13 instead the test of that finding, and nothing is started",
+        "to a .java file; with --scenario F1 .. F13: write only the test of that finding, and start nothing",
     )
     parser.add_argument(
         "--badge", metavar="FILE", help="write the outcome to FILE as JSON for an endpoint badge of shields.io"
     )
-    recordings.add_coverage(parser, "--coverage", "also write to FILE what the run has exercised of the model")
+    recordings.add_coverage(parser, "--coverage", "also write to FILE which parts of the model the run has exercised")
     recordings.add_results(parser)
     parser.add_argument(
         "--timeout",

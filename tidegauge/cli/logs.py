@@ -20,7 +20,7 @@ def story_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def story_command(args: argparse.Namespace) -> int:
-    """Tell what happened to each partition, what was lost and what to do, from whatever logs there are. Judges nothing."""
+    """Tell what happened to each partition, what was lost and what to do, from whatever logs there are. No verdict."""
     from tidegauge.bundle.unpacking import opened
     from tidegauge.conformance.checking.inputs import open_input
     from tidegauge.story.sentences import story_text
@@ -49,15 +49,15 @@ def bundle_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--redact",
         action="store_true",
-        help="replace hosts, addresses, topics, client ids, groups, users, racks and directories, each name by the same "
-        "one everywhere, and leave out lines that no reader reads",
+        help="replace the names of hosts, addresses, topics, client ids, groups, users, racks and directories, each by the "
+        "same one everywhere, and leave out lines that neither check nor story reads",
     )
     add_parts(parser)
     add_bounds(parser)
 
 
 def bundle_command(args: argparse.Namespace) -> int:
-    """Cut what a verdict and a story need into one file, which check and story read. Records lose what they contain."""
+    """Copy what check and story need from logs into one file, which both read. The contents of records are left out."""
     from tidegauge.bundle.cutting import write_bundle
     from tidegauge.traces.problems import counted
     from tidegauge.util.files import replacing

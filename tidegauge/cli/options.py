@@ -74,7 +74,9 @@ def add_profile(parser: argparse.ArgumentParser, help_text: str, *, by_broker: b
     either.add_argument("--profile", help=help_text)
     release_text = "take the profile of this Kafka release, such as 3.4.1"
     if by_broker:
-        release_text += "; 1=3.9.1: of broker 1, once for each broker, and once without an id for all others"
+        release_text += (
+            "; 1=3.9.1 is for broker 1 alone; may be repeated, once per broker and once without an id for all others"
+        )
     # Elsewhere the last one counts, as with any option.
     either.add_argument("--release", metavar="VERSION", action="append" if by_broker else "store", help=release_text)
 
@@ -123,7 +125,7 @@ def add_bounds(parser: argparse.ArgumentParser) -> None:
         "--longest-line",
         type=positive,
         metavar="BYTES",
-        help=f"pass over lines of more bytes, as a problem (default {LONGEST_LINE:,})",
+        help=f"skip longer lines, and report each as a problem (default {LONGEST_LINE:,})",
     )
     parser.add_argument("--follow-links", action="store_true", help="also follow links that lead out of a named directory")
 

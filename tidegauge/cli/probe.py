@@ -29,7 +29,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="run a check, a group (fencing), a pattern ('*.unknown-*') or the checks of a rule (FENCE-01); may be repeated",
     )
     parser.add_argument(
-        "--seed", type=natural, metavar="N", help="seed of the names of topics (default: a new one, which is printed)"
+        "--seed", type=natural, metavar="N", help="seed of the topics' names (default: a new one, which is printed)"
     )
     parser.add_argument(
         "--json", metavar="FILE", help="write every check to FILE, with its requests and responses in hex and decoded"
@@ -39,12 +39,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--command-config",
         metavar="FILE",
-        help="security options of Kafka's clients: security.protocol, sasl.jaas.config, ssl.truststore.location (PEM) ..",
+        help="a file with security options of Kafka's clients: security.protocol, sasl.jaas.config, ssl.truststore.location "
+        "(PEM), and others",
     )
     parser.add_argument(
         "--follow-metadata",
         action="store_true",
-        help="also connect, and log in, to other hosts that the broker names in Metadata, but to no link-local address",
+        help="also connect and log in to other hosts that the broker names in Metadata, unless the address is link-local",
     )
     parser.add_argument(
         "--timeout",

@@ -42,12 +42,12 @@ WRITES = "a page if FILE ends in .html, else JSON"
 
 def coverage_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
-    parser.add_argument("file", nargs="+", help="JSON that --coverage of check or drive wrote, or --results")
+    parser.add_argument("file", nargs="+", help="JSON that check or drive wrote with --coverage or --results")
     add_coverage(parser, "--out", "write the sum to FILE")
 
 
 def coverage_command(args: argparse.Namespace) -> int:
-    """Add up what several runs and logs have exercised of the model, and list what none of them has."""
+    """Add up which parts of the model several runs and logs have exercised, and list those that none of them has."""
     from tidegauge.drive.paths.coverage import read_exercised
 
     for place in args.coverage:
@@ -79,8 +79,10 @@ def report_coverage(exercised: "Exercised", places: list[str], say: Callable[[st
 def add_results(parser: argparse.ArgumentParser, more: str = "") -> None:
     """Add the options of an artefact of results."""
     parser.add_argument(
-        "--results", metavar="FILE", help=f"write the results to FILE, an artefact for a table of many{more}"
+        "--results",
+        metavar="FILE",
+        help=f"write the results to FILE as JSON, for a table of several targets{more}",
     )
     parser.add_argument(
-        "--target", metavar="NAME@VERSION", default="", help="with --results: what the target is called there"
+        "--target", metavar="NAME@VERSION", default="", help="with --results: the name and version of what was tested"
     )

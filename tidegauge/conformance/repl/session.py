@@ -117,7 +117,17 @@ def bounds_for(brokers: int, max_fetch: int = UNBOUNDED, *, clients: bool = Fals
     With `clients` all records are those of producers that wait for acks=all.
     """
     waiting = UNBOUNDED if clients else 0
-    unbounded = Bounds(brokers, UNBOUNDED, UNBOUNDED, UNBOUNDED, max_fetch, UNBOUNDED, UNBOUNDED, waiting, UNBOUNDED)
+    unbounded = Bounds(
+        brokers,
+        UNBOUNDED,
+        UNBOUNDED,
+        max_crashes=UNBOUNDED,
+        max_fetch=max_fetch,
+        max_duplicates=UNBOUNDED,
+        max_lost_disks=UNBOUNDED,
+        max_waiting=waiting,
+        max_start=UNBOUNDED,
+    )
     return unbounded._replace(loses_tails=True)
 
 

@@ -283,19 +283,25 @@ def _drawing(name: str, entries: Sequence[StoryEntry], processes: Sequence[Story
                 x,
                 bases[_lane(entry)],
                 _words(entry),
-                entry_sentence(entry),
-                "bad" if _is_bad(entry) else entry.kind,
-                entry.fields.get("leader_epoch") if entry.kind in ("leader", "follower") else None,
-                height(log_end),
-                height(removed),
-                height(watermark),
-                "" if log_end is None else f"{log_end:,}" if removed is None else f"{removed:,} to {log_end:,}",
+                title=entry_sentence(entry),
+                css_class="bad" if _is_bad(entry) else entry.kind,
+                epoch=entry.fields.get("leader_epoch") if entry.kind in ("leader", "follower") else None,
+                top=height(log_end),
+                removed_top=height(removed),
+                staff=height(watermark),
+                number="" if log_end is None else f"{log_end:,}" if removed is None else f"{removed:,} to {log_end:,}",
             )
         )
     width = math.ceil(marks[-1].x) + WORDS
     lanes = [(title, bases[title]) for title in titles]
     return Lanes(
-        name, width, LANE * len(titles) + AXIS, lanes, marks, list(_clocks(marks, shown)), len(everything) - len(shown)
+        name,
+        width,
+        LANE * len(titles) + AXIS,
+        lanes=lanes,
+        marks=marks,
+        clocks=list(_clocks(marks, shown)),
+        left_out=len(everything) - len(shown),
     )
 
 

@@ -151,15 +151,15 @@ class Image:
             brokers(body["replicas"]),
             brokers(body["isr"]),
             self._leader(body["leader"]),
-            body["leaderEpoch"],
-            body["partitionEpoch"],
-            RecoveryState(body.get("leaderRecoveryState", 0)),
-            brokers(body.get("eligibleLeaderReplicas") or ()),
-            brokers(body.get("lastKnownElr") or ()),
-            brokers(body["addingReplicas"]),
-            brokers(body["removingReplicas"]),
+            leader_epoch=body["leaderEpoch"],
+            partition_epoch=body["partitionEpoch"],
+            recovery=RecoveryState(body.get("leaderRecoveryState", 0)),
+            elr=brokers(body.get("eligibleLeaderReplicas") or ()),
+            last_known_elr=brokers(body.get("lastKnownElr") or ()),
+            adding=brokers(body["addingReplicas"]),
+            removing=brokers(body["removingReplicas"]),
             # A release without JBOD writes no directories, and Kafka reads that as MIGRATING everywhere.
-            () if set(directories) == {MIGRATING} else directories,
+            directories=() if set(directories) == {MIGRATING} else directories,
         )
         return records_.PartitionRecord(self._tp(body), registration)
 
@@ -171,12 +171,12 @@ class Image:
             self._some(body, "isr"),
             None if leader == NO_LEADER_CHANGE else self._leader(leader),
             None if recovery == NO_CHANGE else RecoveryState(recovery),
-            self._some(body, "eligibleLeaderReplicas"),
-            self._some(body, "lastKnownElr"),
-            self._some(body, "replicas"),
-            self._some(body, "addingReplicas"),
-            self._some(body, "removingReplicas"),
-            None if directories is None else self._directories(directories),
+            elr=self._some(body, "eligibleLeaderReplicas"),
+            last_known_elr=self._some(body, "lastKnownElr"),
+            replicas=self._some(body, "replicas"),
+            adding=self._some(body, "addingReplicas"),
+            removing=self._some(body, "removingReplicas"),
+            directories=None if directories is None else self._directories(directories),
         )
         return records_.PartitionChangeRecord(self._tp(body), fields)
 

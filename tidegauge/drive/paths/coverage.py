@@ -149,7 +149,9 @@ class _LocalStep(NamedTuple):
 def _steps_of_graph(name: str, profile: Profile, seen: set[Any]) -> list[_LocalStep]:
     """Return the local steps of a graph that are not in `seen`, and add them to it."""
     count: Count = Counter()
+    # By number of a state, the state and the step that first led to it.
     parents: dict[int, tuple[int, Step]] = {}
+    # Of each new local step: the state before it, the step, its events, the rows of rules that it applied.
     steps: list[tuple[int, Step, StepEvents, list[str]]] = []
 
     def watch(source: int, edge: Edge, state: ReferenceBroker, step: Step, outcome: StepTaken) -> None:

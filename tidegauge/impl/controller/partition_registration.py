@@ -72,14 +72,14 @@ def merge_change(partition: PartitionRegistration, fields: ChangedFields) -> Par
         value_or(fields.replicas, partition.replicas),
         value_or(fields.isr, partition.isr),
         value_or(fields.leader, partition.leader),
-        partition.leader_epoch + (fields.leader is not None),
-        partition.partition_epoch + 1,
-        value_or(fields.recovery, partition.recovery),
-        value_or(fields.elr, partition.elr),
-        value_or(fields.last_known_elr, partition.last_known_elr),
-        value_or(fields.adding, partition.adding),
-        value_or(fields.removing, partition.removing),
-        directories if set(directories) != {MIGRATING} else (),
+        leader_epoch=partition.leader_epoch + (fields.leader is not None),
+        partition_epoch=partition.partition_epoch + 1,
+        recovery=value_or(fields.recovery, partition.recovery),
+        elr=value_or(fields.elr, partition.elr),
+        last_known_elr=value_or(fields.last_known_elr, partition.last_known_elr),
+        adding=value_or(fields.adding, partition.adding),
+        removing=value_or(fields.removing, partition.removing),
+        directories=directories if set(directories) != {MIGRATING} else (),
     )
 
 

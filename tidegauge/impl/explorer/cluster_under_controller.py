@@ -90,12 +90,12 @@ def image_of(control: ControlCluster) -> Controller:
         partition.replicas,
         partition.leader,
         partition.leader_epoch,
-        tuple(sorted(partition.isr)),
-        live,
-        partition.partition_epoch,
-        incarnations,
-        tuple(sorted(partition.elr)),
-        partition.last_known_elr,
+        isr=tuple(sorted(partition.isr)),
+        live=live,
+        partition_epoch=partition.partition_epoch,
+        incarnations=incarnations,
+        elr=tuple(sorted(partition.elr)),
+        last_known_elr=partition.last_known_elr,
     )
 
 

@@ -267,12 +267,12 @@ def run_tlc(
         TlcOutcome.ERROR if message else transcript.outcome or TlcOutcome.ERROR,
         transcript.property,
         transcript.counts.generated,
-        transcript.counts.distinct,
-        transcript.depth,
-        tuple(transcript.steps),
-        time.monotonic() - started,
-        message,
-        transcript.version,
+        distinct=transcript.counts.distinct,
+        depth=transcript.depth,
+        counterexample=tuple(transcript.steps),
+        seconds=time.monotonic() - started,
+        message=message,
+        version=transcript.version,
     )
 
 

@@ -136,17 +136,17 @@ class Summary:
     nodes: tuple[int, ...]
     controller: int | None
     release: str
-    lines: int
-    understood: int
-    requests: int
-    fetches_matched: int
-    fetches_unmatched: int
-    events: int
-    ties: int
-    ties_dropped: int
-    concurrent: int
-    moved: int
-    unexplained: int
+    lines: int = 0
+    understood: int = 0
+    requests: int = 0
+    fetches_matched: int = 0
+    fetches_unmatched: int = 0
+    events: int = 0
+    ties: int = 0
+    ties_dropped: int = 0
+    concurrent: int = 0
+    moved: int = 0
+    unexplained: int = 0
     checks: Mapping[tuple[str, bool], int] = field(default_factory=dict)
     unlogged: tuple[str, ...] = ()
     layouts: Mapping[str, int] = field(default_factory=dict)
@@ -298,12 +298,12 @@ def capture_of(name: str, logs: FoundLogs, before: CarryOver = NO_CARRY_OVER) ->
             layouts=logs.layouts,
             passed_over=tuple(logs.passed_over),
         ),
-        tuple(reading.gaps),
-        node_coverage(nodes, reading.gaps),
-        (*missing(nodes, controller, reading.gaps, brokers), *logs.not_judged),
-        uncertain,
-        logs.name,
-        before.and_(nodes, reading.names),
+        gaps=tuple(reading.gaps),
+        coverage=node_coverage(nodes, reading.gaps),
+        missing=(*missing(nodes, controller, reading.gaps, brokers), *logs.not_judged),
+        uncertain=uncertain,
+        cluster=logs.name,
+        known=before.and_(nodes, reading.names),
     )
 
 
@@ -311,7 +311,7 @@ def _of_disks(replicas: Sequence[Trace]) -> Summary:
     """Summarize replicas that were read from disks only."""
     nodes = sorted({node for trace in replicas for node in trace.config.nodes})
     events = sum(len(trace.events) for trace in replicas)
-    return Summary(tuple(nodes), None, "", 0, 0, 0, 0, 0, events, 0, 0, 0, 0, 0)
+    return Summary(tuple(nodes), None, "", events=events)
 
 
 def _release(nodes: Sequence[Node]) -> str:

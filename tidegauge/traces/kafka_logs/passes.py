@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from tidegauge.traces.kafka_logs.correlation.exchanges import EARLIEST, LATEST, Exchanges
+from tidegauge.traces.kafka_logs.correlation.exchanges import EARLIEST, LATEST, Exchanges, ListedOffset
 from tidegauge.traces.kafka_logs.correlation.log_coverage import silent_controller, silent_loggers
 from tidegauge.traces.kafka_logs.correlation.match import match, match_summaries
 from tidegauge.traces.kafka_logs.correlation.order import BREAKS_VALUE, order_of_node
@@ -347,7 +347,8 @@ def _as_problem(request: LoggedRequest, problems: list[Problem]) -> Iterator[Non
 
 def _exchange(nodes: Sequence[Node], fetches: Mapping[int, list[LoggedFetch]], matched: Mapping[int, Send]) -> None:
     """Turn requests into steps."""
-    offsets: dict[tuple[int, int, str], list[tuple[int, int]]] = defaultdict(list)
+    # By replica, leader and partition, in the order in which they were told.
+    listed: dict[tuple[int, int, str], list[ListedOffset]] = defaultdict(list)
     handled = {
         (key, step.tp): step
         for node in nodes
@@ -372,19 +373,19 @@ def _exchange(nodes: Sequence[Node], fetches: Mapping[int, list[LoggedFetch]], m
                 if request.name in handlers:
                     handlers[request.name](request)
                 elif request.name == "LIST_OFFSETS":
-                    for replica, tp, which, offset in exchanges.list_offsets(request):
-                        offsets[replica, node.id, tp].append((which, offset))
+                    for answer in exchanges.list_offsets(request):
+                        listed[answer.replica, node.id, answer.tp].append(answer)
     for node in nodes:
         for step in node.broker.steps:
             # A fetcher out of range asks its leader by ListOffsets: LATEST, and EARLIEST unless its own log ends beyond that
             # (AbstractFetcherThread#fetchOffsetAndTruncate).
             if step.name == "HandleOutOfRange":
-                _leader_range(step, offsets[node.id, int(str(step.fields["peer"])), step.tp])
+                _leader_range(step, listed[node.id, int(str(step.fields["peer"])), step.tp])
 
 
-def _leader_range(step: LoggedStep, offsets: list[tuple[int, int]]) -> None:
+def _leader_range(step: LoggedStep, listed: list[ListedOffset]) -> None:
     """Add the leader's end, and its start if the fetcher asked for that, too, to the step of a fetcher out of range."""
-    if offsets and offsets[0][0] == LATEST:
-        step.fields.setdefault("leader_end", offsets.pop(0)[1])
-        if offsets and offsets[0][0] == EARLIEST:
-            step.fields.setdefault("leader_start", offsets.pop(0)[1])
+    if listed and listed[0].timestamp == LATEST:
+        step.fields.setdefault("leader_end", listed.pop(0).offset)
+        if listed and listed[0].timestamp == EARLIEST:
+            step.fields.setdefault("leader_start", listed.pop(0).offset)

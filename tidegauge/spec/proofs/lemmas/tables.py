@@ -5,7 +5,7 @@ Offsets and epochs are unbounded, caches have a known number of entries. Each ro
 text of the rule.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import z3
 
@@ -17,18 +17,25 @@ UNDEFINED = -1
 READ, DIVERGING, OUT_OF_RANGE = 0, 1, 2
 
 
-def expected_response(log: SymbolicLog, requested: Any) -> list[tuple[str, Any, Any, Any]]:
-    """Return the response table as rows (name, condition, epoch, end offset); the conditions are disjoint and complete."""
-    none: list[tuple[str, Any, Any, Any]] = [
-        ("L1: undefined epoch has no response", requested == UNDEFINED, UNDEFINED, UNDEFINED)
-    ]
+class ResponseRow(NamedTuple):
+    """A row of the response table: under the condition the response is this epoch and end offset. Terms of z3 or numbers."""
+
+    name: str
+    condition: Any
+    epoch: Any
+    end: Any
+
+
+def expected_response(log: SymbolicLog, requested: Any) -> list[ResponseRow]:
+    """Return the response table; the conditions of its rows are disjoint and complete."""
+    none = ResponseRow("L1: undefined epoch has no response", requested == UNDEFINED, UNDEFINED, UNDEFINED)
     if len(log) == 0:
-        return [*none, ("L3: empty cache has no response", requested >= 0, UNDEFINED, UNDEFINED)]
+        return [none, ResponseRow("L3: empty cache has no response", requested >= 0, UNDEFINED, UNDEFINED)]
     rows = [
-        *none,
-        ("L2: latest epoch ends at the log end", requested == log.epochs[-1], requested, log.log_end),
-        ("L3: newer than everything has no response", requested > log.epochs[-1], UNDEFINED, UNDEFINED),
-        (
+        none,
+        ResponseRow("L2: latest epoch ends at the log end", requested == log.epochs[-1], requested, log.log_end),
+        ResponseRow("L3: newer than everything has no response", requested > log.epochs[-1], UNDEFINED, UNDEFINED),
+        ResponseRow(
             "L4: older than everything ends at the first start",
             z3.And(requested >= 0, requested < log.epochs[0]),
             requested,
@@ -37,7 +44,8 @@ def expected_response(log: SymbolicLog, requested: Any) -> list[tuple[str, Any, 
     ]
     for i in range(len(log) - 1):
         between = z3.And(log.epochs[i] <= requested, requested < log.epochs[i + 1])
-        rows.append(("L5: largest epoch not above, ends where the next starts", between, log.epochs[i], log.starts[i + 1]))
+        name = "L5: largest epoch not above, ends where the next starts"
+        rows.append(ResponseRow(name, between, log.epochs[i], log.starts[i + 1]))
     return rows
 
 
@@ -47,9 +55,9 @@ def response_table(path: ProofPath, entries: int) -> None:
     requested = path.integer("requested", low=UNDEFINED)
     epoch, end = path.call("end_offset_for", log.epochs, log.starts, log.log_end, requested)
     rows = expected_response(log, requested)
-    path.goal("the rows are disjoint and complete", z3.PbEq([(condition, 1) for _, condition, _, _ in rows], 1))
-    for name, condition, row_epoch, row_end in rows:
-        path.goal(name, z3.Implies(condition, z3.And(epoch == row_epoch, end == row_end)))
+    path.goal("the rows are disjoint and complete", z3.PbEq([(row.condition, 1) for row in rows], 1))
+    for row in rows:
+        path.goal(row.name, z3.Implies(row.condition, z3.And(epoch == row.epoch, end == row.end)))
     answered = end != UNDEFINED
     path.goal("epoch and end are undefined together", (epoch == UNDEFINED) == (end == UNDEFINED))
     path.goal("the end lies in the log", z3.Implies(answered, z3.And(log.log_start <= end, end <= log.log_end)))
@@ -168,9 +176,9 @@ def divergence_table(path: ProofPath, entries: int) -> None:
     # The response as one term: the rows are disjoint, so their order does not matter.
     response_epoch: Any = last
     response_end: Any = log.log_end
-    for _, condition, row_epoch, row_end in expected_response(log, last):
-        response_epoch = z3.If(condition, row_epoch, response_epoch)
-        response_end = z3.If(condition, row_end, response_end)
+    for row in expected_response(log, last):
+        response_epoch = z3.If(row.condition, row.epoch, response_epoch)
+        response_end = z3.If(row.condition, row.end, response_end)
     plain_out = z3.And(absent, z3.Or(too_low, fetch_offset > log.log_end))
     out = z3.Or(plain_out, z3.And(z3.Not(absent), z3.Or(unanswered, too_low)))
     diverges = z3.And(z3.Not(absent), z3.Not(out), z3.Or(response_epoch < last, response_end < fetch_offset))

@@ -54,6 +54,25 @@ def _ties(fetch: LoggedFetch, send: Send | None) -> _Ties:
     return _Ties((("sent", origin),), (("answered", origin),), handled)
 
 
+class _RequestPlace(NamedTuple):
+    """Where steps of a request go that were taken by `time`: their place, when the last of them ended, and its line."""
+
+    request: LoggedRequest
+    time: int
+    place: Place
+    ends: int
+    at: str
+
+
+class ListedOffset(NamedTuple):
+    """An offset in a ListOffsets response; `timestamp` is what was asked for, LATEST or EARLIEST."""
+
+    replica: int
+    tp: str
+    timestamp: int
+    offset: int
+
+
 class Exchanges:
     """Puts the requests of one node beside its steps.
 
@@ -76,7 +95,8 @@ class Exchanges:
         self._appends: dict[tuple[str, object], list[LoggedStep]] = defaultdict(list)
         self._proposals: dict[str, list[LoggedStep]] = defaultdict(list)
         self._of_fetcher: dict[tuple[int, int, str], tuple[tuple[LoggedStep, ...], int]] = {}
-        self._last: tuple[LoggedRequest, int, Place, int, str] | None = None
+        """By replica, fetcher and partition, the steps of its last fetch, and when that was completed."""
+        self._last: _RequestPlace | None = None
         for step in broker.steps:
             if step.name == "AlterPartition":
                 self._proposals[step.tp].append(step)
@@ -90,11 +110,12 @@ class Exchanges:
     def add(self, time: int, name: str, tp: str, fields: Fields, request: LoggedRequest, topic_id: str = "") -> LoggedStep:
         """Add a step that only the request log shows; it happened by `time`, and after the request was taken up."""
         # The partitions of a request are at one place.
-        if self._last is None or self._last[0] is not request or self._last[1] != time:
+        last = self._last
+        if last is None or last.request is not request or last.time != time:
             run = self.run_of(request.line.time)
-            self._last = request, time, run.place(time), time + run.slack, request.line.at
-        _, _, place, ends, at = self._last
-        step = LoggedStep(self.broker.node, tp, name, fields, at, time, place, request.since - 1, ends, (time, END, 0))
+            self._last = last = _RequestPlace(request, time, run.place(time), time + run.slack, request.line.at)
+        step = LoggedStep(self.broker.node, tp, name, fields, last.at, time, last.place)
+        step.begins, step.ends, step.key = request.since - 1, last.ends, (time, END, 0)
         step.topic_id = topic_id
         self.broker.steps.append(step)
         return step
@@ -287,8 +308,8 @@ class Exchanges:
                 return step
         return None
 
-    def list_offsets(self, request: LoggedRequest) -> list[tuple[int, str, int, int]]:
-        """Return (replica, topic-partition, timestamp asked for, offset); a fetcher asks for LATEST or EARLIEST."""
+    def list_offsets(self, request: LoggedRequest) -> list[ListedOffset]:
+        """Return the offsets that a fetcher was told: it asks for LATEST or EARLIEST."""
         timestamps = {
             (topic["name"], int(part["partitionIndex"])): int(part["timestamp"])
             for topic in request.body["topics"]
@@ -296,7 +317,7 @@ class Exchanges:
         }
         replica = int(request.body.get("replicaId", -1))
         return [
-            (
+            ListedOffset(
                 replica,
                 f"{topic['name']}-{part['partitionIndex']}",
                 timestamps[topic["name"], int(part["partitionIndex"])],

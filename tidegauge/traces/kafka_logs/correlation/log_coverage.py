@@ -237,7 +237,7 @@ def uncertain_intervals(
     """
     if not gaps.gaps:
         return []
-    # By node, its steps in the order of its lines: their rows and places, and those of steps that have a line.
+    # By node, its steps in the order of its lines, as (rows, places): all, and those that have a line.
     every: dict[int, tuple[list[int], list[Spot]]] = {}
     logged: dict[int, tuple[list[int], list[Spot]]] = {}
     provided = {key for step in steps for key in step.provides}

@@ -225,7 +225,8 @@ def _rows(
     position = dict(zip(in_order, range(len(in_order)), strict=True))
     last: dict[str, int] = {}
     rows: list[Row] = []
-    # Fetches ask and answer the same again and again, and their steps share their fields.
+    # Fetches ask and answer the same again and again, and their steps share their fields. By name and ids of the fields of a
+    # step and of its response: a number for all that are alike, and (kind, values) of their rows.
     made: dict[tuple[str, int, int], tuple[int, tuple[int, tuple[int, ...]]]] = {}
     for row, step in enumerate(in_order):
         follows: tuple[int, ...] = ()

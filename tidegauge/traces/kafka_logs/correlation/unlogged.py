@@ -107,6 +107,13 @@ def _between(node: Node, epochs: Sequence[int], processes: Sequence[_KnownProces
 #    the leader had handled a request of the next process.
 
 
+class LastRequest(NamedTuple):
+    """The last request that a fetcher is known to have sent: the sender's process, and the id of its send or fetch."""
+
+    run: int
+    request: int
+
+
 def tie_unlogged(
     nodes: Sequence[Node],
     fetches: Mapping[int, list[LoggedFetch]],
@@ -116,7 +123,8 @@ def tie_unlogged(
 ) -> list[tuple[Node, LoggedStep]]:
     """Tie every recorded fetch of every leader to its send, or to one that must have been.
 
-    Returns the fetches that have none. `gapped` are the nodes of which lines are missing.
+    Returns the fetches that have none. `gapped` are the nodes of which lines are missing. For each leader, first the
+    requests that it logged, then what it recorded without one, by partition and peer, and last what names no peer (rule 2).
     """
     without: list[tuple[Node, LoggedStep]] = []
     used = {id(send) for send in matched.values()}
@@ -160,9 +168,9 @@ def tie_unlogged(
                 if send is not None:
                     runs[id(send)] = step.run
                     # What the end of an earlier process of this leader recorded is not the last that the peer sent.
-                    run, last = latest.get((peer, send.fetcher), (-1, 0))
-                    if (send.run, sent[id(send)]) > (run, sent.get(last, len(own))):
-                        latest[peer, send.fetcher] = (send.run, id(send))
+                    last = latest.get((peer, send.fetcher), LastRequest(-1, 0))
+                    if (send.run, sent[id(send)]) > (last.run, sent.get(last.request, len(own))):
+                        latest[peer, send.fetcher] = LastRequest(send.run, id(send))
                     unsent.pop((step.tp, peer), None)
                 elif peer in senders:
                     unsent.setdefault((step.tp, peer), []).append(step)
@@ -173,17 +181,17 @@ def tie_unlogged(
             before = latest.get((peer, fetcher))
             if (
                 before is None
-                or not _logs_no_more(senders, peer, before)
+                or not _logs_no_more(senders, peer, before.run)
                 or peer in gapped
                 or node.id in gapped
-                or any(_is_older(step, _epoch(node, step), senders[peer], before[0]) for step in steps)
+                or any(_is_older(step, _epoch(node, step), senders[peer], before.run) for step in steps)
             ):
                 without += [(node, step) for step in steps]
                 continue
             for step in steps:
                 epoch = _epoch(node, step)
                 made.send_before(step, senders[peer], before, {"req_offset": step.fields["req_offset"]}, epoch)
-                before = latest[peer, fetcher] = (before[0], id(step))
+                before = latest[peer, fetcher] = LastRequest(before.run, id(step))
         for step in nameless:
             fitting = [send for send in waiting.get(step.tp, []) if send.asked[step.tp].offset == step.fields["hw"]]
             if len({send.node for send in fitting}) == 1:
@@ -217,9 +225,12 @@ def _add_received(
     gapped: Collection[int],
     without: list[tuple[Node, LoggedStep]],
     made: "_MadeUp",
-) -> dict[tuple[int, int], tuple[int, int]]:
-    """Add sends of requests that only the leader logged; return the last (process, request) by sender and fetcher."""
-    latest: dict[tuple[int, int], tuple[int, int]] = {}
+) -> dict[tuple[int, int], LastRequest]:
+    """Add sends of requests that only the leader logged; return the last request by sender and fetcher.
+
+    Steps for which no send can be added are put into `without`.
+    """
+    latest: dict[tuple[int, int], LastRequest] = {}
     apart = {("sent", id(fetch)) for fetch in fetches if id(fetch) not in matched}
     handled = {
         (key, step.tp): step
@@ -230,7 +241,7 @@ def _add_received(
     # By broker epoch: the next process of a broker has another one, and logs again.
     last = {_of_process(fetch): at for at, fetch in enumerate(fetches) if id(fetch) in matched}
     # Of all fetchers of a process: one that began a session when its loggers had stopped has no line of it.
-    runs: dict[tuple[int, int | None], tuple[int, int]] = {
+    last_known: dict[tuple[int, int | None], tuple[int, int]] = {
         (fetch.replica, fetch.broker_epoch): (matched[id(fetch)].run, at)
         for at, fetch in enumerate(fetches)
         if id(fetch) in matched and fetch.broker_epoch is not None
@@ -240,30 +251,30 @@ def _add_received(
         send = matched.get(id(fetch))
         before = latest.get((fetch.replica, fetch.fetcher))
         if send is not None:
-            latest[fetch.replica, fetch.fetcher] = (send.run, id(send))
+            latest[fetch.replica, fetch.fetcher] = LastRequest(send.run, id(send))
             reported.add((fetch.replica, int(fetch.request.response.get("sessionId", 0)) or fetch.session))
             continue
-        run, behind = runs.get((fetch.replica, fetch.broker_epoch), (-1, at))
-        begins = not fetch.session and at > behind and _logs_no_more(senders, fetch.replica, (run, 0))
-        if begins and (before is None or before[0] == run):
-            before, last[_of_process(fetch)] = before or (run, 0), behind
+        run, behind = last_known.get((fetch.replica, fetch.broker_epoch), (-1, at))
+        begins = not fetch.session and at > behind and _logs_no_more(senders, fetch.replica, run)
+        if begins and (before is None or before.run == run):
+            before, last[_of_process(fetch)] = before or LastRequest(run, 0), behind
             reported.add((fetch.replica, int(fetch.request.response.get("sessionId", 0))))
         elif (fetch.replica, fetch.session) not in reported:
             # A session without any line of its sender: all lines of a fetcher are missing, not only the last ones.
             continue
-        if before is None or not _logs_no_more(senders, fetch.replica, before):
+        if before is None or not _logs_no_more(senders, fetch.replica, before.run):
             continue
         if at > last.get(_of_process(fetch), at):
             received = [(handled[("sent", id(fetch)), tp], fetch.asked[tp]) for tp in fetch.responses]
             sender = senders[fetch.replica]
-            older = any(_is_older(step, partition.epoch, sender, before[0]) for step, partition in received)
+            older = any(_is_older(step, partition.epoch, sender, before.run) for step, partition in received)
             # A line of the sender may be missing instead: before its last line, or at the end of its log.
             if older or fetch.replica in gapped:
                 without += [(node, step) for step, _ in received]
                 continue
             for step, partition in received:
                 made.send_before(step, sender, before, request_fields(partition), partition.epoch)
-            latest[fetch.replica, fetch.fetcher] = (before[0], id(fetch))
+            latest[fetch.replica, fetch.fetcher] = LastRequest(before.run, id(fetch))
     return latest
 
 
@@ -271,9 +282,9 @@ def _of_process(fetch: LoggedFetch) -> tuple[int, int, int | None]:
     return fetch.replica, fetch.fetcher, fetch.broker_epoch
 
 
-def _logs_no_more(senders: Mapping[int, Node], replica: int, latest: tuple[int, int]) -> bool:
-    """Return whether a replica may have gone on fetching without lines after its last logged send."""
-    return replica in senders and not senders[replica].runs[latest[0]].closed
+def _logs_no_more(senders: Mapping[int, Node], replica: int, run: int) -> bool:
+    """Return whether process `run` of a replica may have gone on fetching without lines after its last logged send."""
+    return replica in senders and not senders[replica].runs[run].closed
 
 
 def _is_older(step: LoggedStep, epoch: int | None, sender: Node, run: int) -> bool:
@@ -301,10 +312,8 @@ class _MadeUp:
         self._logged: set[int] = set()
         self._added: set[tuple[int, int, str]] = set()
 
-    def send_before(
-        self, step: LoggedStep, sender: Node, latest: tuple[int, int], fields: Fields, epoch: int | None
-    ) -> None:
-        """Add the send of the request that `step` handles, in a leader epoch; `latest` is (process, request) of the last.
+    def send_before(self, step: LoggedStep, sender: Node, latest: LastRequest, fields: Fields, epoch: int | None) -> None:
+        """Add the send of the request that `step` handles, in a leader epoch, after the `latest` one.
 
         Before it come what the sender must have done to send it: follow in that epoch, and append up to the fetch offset.
         """

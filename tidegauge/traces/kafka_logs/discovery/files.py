@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from typing import NamedTuple
 
 from tidegauge.traces.kafka_logs.discovery.folders import FolderWalk
 from tidegauge.traces.kafka_logs.discovery.identify import (
@@ -81,6 +82,15 @@ class NodeFiles:
     problems: list[Problem]
 
 
+class UnnamedFiles(NamedTuple):
+    """The logs of a folder that name no node."""
+
+    folder: Path
+    label: str
+    files: list[tuple[Path, list[Line]]]
+    problems: Sequence[Problem]
+
+
 @dataclass
 class FoundLogs:
     """The logs in a directory (or one file); `not_judged` lists logs that are not used, with the reason.
@@ -97,7 +107,7 @@ class FoundLogs:
     selection: Selection | None = None
     nested: list[Path] = field(default_factory=list)
     unknown: list[Line] = field(default_factory=list)
-    unnamed: list[tuple[Path, str, list[tuple[Path, list[Line]]], Sequence[Problem]]] = field(default_factory=list)
+    unnamed: list[UnnamedFiles] = field(default_factory=list)
     name: str = ""
 
 
@@ -278,7 +288,7 @@ def assign_to_nodes(
     node = ids[0] if ids else named_node(folder)
     files = [(path, lines) for path, lines, _ in parts]
     if node is None:
-        logs.unnamed.append((folder, label, files, problems))
+        logs.unnamed.append(UnnamedFiles(folder, label, files, problems))
         return
     if ids:
         files = _of_brokers(label, parts, logs)

@@ -249,7 +249,9 @@ def of_text(label: str, text: str) -> InputFile:
     counts = {mark.says: sum(1 for _ in mark.pattern.finditer(plain)) for mark in LOG_KINDS}
     # A broker's own log has state changes, and the controller's lines, among others.
     kind = max(LOG_KINDS, key=lambda mark: counts[mark.says]).says
-    return InputFile(label, kind, system or APACHE, _first(ERAS, plain), version, nodes_in(plain), True)
+    return InputFile(
+        label, kind, system or APACHE, era=_first(ERAS, plain), release=version, nodes=nodes_in(plain), read=True
+    )
 
 
 def node_in_properties(path: Path) -> int | None:

@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.impl.storage.checkpoints import HIGH_WATERMARK_FILE, LEADER_EPOCH_FILE, LOG_START_FILE
@@ -87,21 +88,23 @@ class Dumps:
     def _read(self, path: Path, node: int) -> None:
         """Read a dump of one or several segments."""
         label = self.label(path)
-        for tp, base, lines in _segments(path, label, self.problems):
-            if tp == METADATA_LOG:
+        for dump in _segments(path, label, self.problems):
+            if dump.tp == METADATA_LOG:
                 continue
-            replica = self.replicas[node, tp]
-            if base in replica.segments:
+            replica = self.replicas[node, dump.tp]
+            if dump.base in replica.segments:
                 do = "keep the later one; this one is left out"
-                self.problems.append(
-                    Problem(label, lines[0][0], f"one dump of a segment of {tp}", "another one", do, lost=1)
-                )
+                expected = f"one dump of a segment of {dump.tp}"
+                self.problems.append(Problem(label, dump.first_line, expected, "another one", do, lost=1))
                 continue
             replica.file = replica.file or label
-            replica.segments[base] = list(self._runs(label, base, lines))
+            replica.segments[dump.base] = list(self._runs(label, dump.base, dump.lines))
 
     def _runs(self, label: str, base: int, lines: list[tuple[int, str]]) -> Iterator[EpochRun]:
-        """Yield the batches of a dump, or its records; end with a problem at the first that a recovery would refuse."""
+        """Yield the batches of a dump, or its records; end with a problem at the first that a recovery would refuse.
+
+        `lines` are those of batches and records, each with its number in the file.
+        """
         end = base
         of_batches = any(_BATCH.search(text) for _, text in lines)
         for number, text in lines:
@@ -120,10 +123,19 @@ class Dumps:
             yield EpochRun(int(epoch[1]) if epoch is not None else UNDEFINED, first, end, f"{label}:{number}")
 
 
-def _segments(path: Path, label: str, problems: list[Problem]) -> Iterator[tuple[str, int, list[tuple[int, str]]]]:
-    """Yield the partition, the base offset and the lines, with numbers, of each segment that a file has the dump of."""
+class _SegmentDump(NamedTuple):
+    """A dump of one segment: its partition, its base offset, and the lines of its batches and records with their numbers."""
+
+    tp: str
+    base: int
+    first_line: int
+    lines: list[tuple[int, str]]
+
+
+def _segments(path: Path, label: str, problems: list[Problem]) -> Iterator[_SegmentDump]:
+    """Yield the dump of each segment that is in a file."""
     number, seen = 0, False
-    of_segment: tuple[str, int, list[tuple[int, str]]] | None = None
+    of_segment: _SegmentDump | None = None
     for block in blocks(path, label, problems):
         for text in block.decode("utf-8", "replace").removesuffix("\n").split("\n"):
             number += 1
@@ -132,9 +144,9 @@ def _segments(path: Path, label: str, problems: list[Problem]) -> Iterator[tuple
                 seen = True
                 if of_segment is not None:
                     yield of_segment
-                of_segment = None if dumping is None else (dumping[1], int(dumping[2]), [(number, text)])
+                of_segment = None if dumping is None else _SegmentDump(dumping[1], int(dumping[2]), number, [])
             elif of_segment is not None and ("baseOffset: " in text or text.startswith("offset: ")):
-                of_segment[2].append((number, text))
+                of_segment.lines.append((number, text))
     if of_segment is not None:
         yield of_segment
     if not seen:

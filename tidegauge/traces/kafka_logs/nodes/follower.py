@@ -20,6 +20,7 @@ from tidegauge.traces.kafka_logs.nodes.steps import (
     FETCHER_THREAD,
     TRUNCATES,
     Fields,
+    HighWatermarkSet,
     LoggedBroker,
     LoggedFetcher,
     LoggedStep,
@@ -142,7 +143,7 @@ def _high_watermark(broker: LoggedBroker, parsed: ParsedLine) -> None:
         key = parsed.line.thread, parsed.tp
         # The log prints other lines while it raises, and this one last (UnifiedLog#updateHighWatermarkMetadata).
         begins = broker.log_began.pop(parsed.line.thread, broker.begins)
-        broker.setting[key] = (parsed.number("hw"), begins, broker.now + broker.tick, broker.index)
+        broker.setting[key] = HighWatermarkSet(parsed.number("hw"), begins, broker.now + broker.tick, broker.index)
     else:
         broker.replica(parsed.tp).hw = parsed.number("hw")
         broker.add(step, hw=parsed.number("hw"))

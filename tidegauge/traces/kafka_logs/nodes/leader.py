@@ -23,6 +23,7 @@ from tidegauge.traces.kafka_logs.nodes.steps import (
     RAISED,
     CountedFetch,
     Fields,
+    HighWatermarkSet,
     LoggedBroker,
     LoggedStep,
     may_fetch,
@@ -125,9 +126,10 @@ def _high_watermark_risen(broker: LoggedBroker, parsed: ParsedLine) -> None:
         step.begins = broker.now - LATE_MICROSECONDS
         return
     # UnifiedLog prints its line when it has the new value, Partition when it has looked at everything else.
-    value, begins, ends, index = broker.setting.pop(key, (after, step.begins, step.ends, broker.index))
-    if value == after:
-        step.begins, step.ends, step.key = begins, ends, (ends - broker.tick, index, 0)
+    set_before = broker.setting.pop(key, HighWatermarkSet(after, step.begins, step.ends, broker.index))
+    index = set_before.line_index
+    if set_before.hw == after:
+        step.begins, step.ends, step.key = set_before.begins, set_before.ends, (set_before.ends - broker.tick, index, 0)
     if appends is not None:
         step.follows += (appends,)
         broker.close(parsed)  # an append looks once: the thread's next line of this kind is of a fetch

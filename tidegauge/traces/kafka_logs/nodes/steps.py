@@ -292,6 +292,15 @@ class CountedFetch:
     """The append before it in its thread, whose raise may be of this fetch."""
 
 
+class HighWatermarkSet(NamedTuple):
+    """A high watermark that a log was set to, as its line says: after `begins`, and by `ends`."""
+
+    hw: int
+    begins: int
+    ends: int
+    line_index: int
+
+
 @dataclass(eq=False)
 class LoggedBroker:
     """The state of one broker as its lines show it, read in order: replicas, fetcher threads, and the steps so far.
@@ -301,7 +310,7 @@ class LoggedBroker:
     on a partition once in it. So thread and partition find the step that a line belongs to. `counted` are fetches whose
     `Recorded` line is still to come. `silent_since` is the time of the last line of a process that was told to stop and did
     not log its end. `now` is the time of the current line, `begins` until when all that its thread does next was still to
-    come; `setting` are high watermarks that logs were given, with the step's interval and line.
+    come.
     """
 
     node: int
@@ -322,7 +331,8 @@ class LoggedBroker:
     counted: dict[tuple[str, str], CountedFetch] = field(default_factory=dict)
     looked: dict[tuple[str, int, int], CountedFetch] = field(default_factory=dict)
     """By partition, replica and log end, a look at the high watermark that shows a fetch without a `Recorded` line."""
-    setting: dict[tuple[str, str], tuple[int, int, int, int]] = field(default_factory=dict)
+    setting: dict[tuple[str, str], HighWatermarkSet] = field(default_factory=dict)
+    """By thread and partition, the high watermark that the log set last and no line of Partition has yet."""
     expanding: dict[tuple[str, str], LoggedStep] = field(default_factory=dict)
     proposals: dict[tuple[str, str], LoggedStep] = field(default_factory=dict)
     """By thread and partition, its last proposal."""
@@ -445,14 +455,14 @@ class LoggedBroker:
             self.node,
             tp or parsed.tp,
             name,
-            fields,
-            self.at,
-            time,
-            self.place,
-            self.begins,
-            time + self.tick,
-            self.key,
-            line.thread,
+            fields=fields,
+            at=self.at,
+            time=time,
+            place=self.place,
+            begins=self.begins,
+            ends=time + self.tick,
+            key=self.key,
+            thread=line.thread,
         )
         self.steps.append(made)
         if self.forgotten:

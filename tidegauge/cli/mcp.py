@@ -96,7 +96,8 @@ def server(root: Path) -> "MCPServer":
             if result.rule == rule:
                 break
         else:
-            raise ToolError(f"expected a rule such as HW-06; seen {rule!r}; they are {_names(report)}")
+            names = ", ".join(result.rule for result in report.rules)
+            raise ToolError(f"expected a rule such as HW-06; seen {rule!r}; they are {names}")
         because = [[str(cause) for cause in failure.because] for failure in report.failures if failure.rule == rule]
         return {name: getattr(result, name) for name in ("rule", "sentence", "verdict", "held", "failed", "missing")} | {
             "because": because[:MOST_FAILURES]
@@ -135,7 +136,3 @@ def server(root: Path) -> "MCPServer":
         }
 
     return made
-
-
-def _names(report: "Report") -> str:
-    return ", ".join(result.rule for result in report.rules)

@@ -225,7 +225,8 @@ def scenario_of(run: Behaviour, model: Model) -> str:
     for label, state in zip(run.labels, run.states[1:], strict=True):
         blocks.append(played_block(player, action_text(label)))
         _hold(model, f"after {label_text(label)}", state, session)
-    blocks.append(replace(played_block(player, "show"), before=("", f"# {_shown(model, run)}")))
+    fails = f"# {run.property} of spec/models/{model.module}/{model.module}.tla fails here."
+    blocks.append(replace(played_block(player, "show"), before=("", fails)))
     # TLC stops where the property fails; the loss shows to users, and to the judge, once such a replica leads (rule 4).
     lacking = _incomplete(session)
     if lacking is not None:
@@ -275,10 +276,6 @@ def _incomplete(session: Session) -> int | None:
     return None
 
 
-def _shown(model: Model, run: Behaviour) -> str:
-    return f"{run.property} of spec/models/{model.module}/{model.module}.tla fails here."
-
-
 def _header(model: Model, run: Behaviour, broken: bool) -> Sequence[str]:
     """Return the header of a scenario: the claim of the model, the rule, the source."""
     outcome = "BROKEN" if broken else "HOLDS"
@@ -324,8 +321,4 @@ def _text(step: TlcStep) -> str:
     try:
         return view_text(view_of(step.state))
     except (KeyError, TypeError, ValueError, AttributeError):
-        return _variables(step.state)
-
-
-def _variables(state: Mapping[str, Any]) -> str:
-    return "\n".join(f"{name} = {value}" for name, value in state.items())
+        return "\n".join(f"{name} = {value}" for name, value in step.state.items())

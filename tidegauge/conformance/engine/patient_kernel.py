@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegauge.conformance.engine.compiled import compiled, is_ready
+from tidegauge.conformance.engine.judge import frozen
 from tidegauge.conformance.engine.precompile import LISTENER
 from tidegauge.conformance.judge import state as s
 from tidegauge.conformance.judge.events.lifecycle import logs_agree
@@ -61,7 +62,7 @@ def _judge_some(
     """Judge the traces from `some` begin to end, and count their failures as those of the whole table."""
     begin, end = some
     before = int(st[s.PARTITION, s.FAILURES])
-    kernel(st, *inputs, _frozen(trace_starts[begin : end + 1]), final[begin:end], caches[begin:end])
+    kernel(st, *inputs, frozen(trace_starts[begin : end + 1]), final[begin:end], caches[begin:end])
     # The kernel numbers the traces that it is given from 0.
     first = int(st[s.PARTITION, s.AT_FAILURES])
     st[first + before : first + int(st[s.PARTITION, s.FAILURES]), 0] += begin
@@ -87,7 +88,7 @@ def _judge_pieces(st: s.State, inputs: list[Any], first: int, last: int) -> None
         ready = is_ready()
         stop = last if ready else min(first + PIECE, last)
         kernel: Any = compiled() if ready else judge_traces
-        kernel(st, *inputs, _frozen(np.array([first, stop], np.int64)), *no_states)
+        kernel(st, *inputs, frozen(np.array([first, stop], np.int64)), *no_states)
         first = stop
         _show_progress(st, first, last)
 
@@ -97,10 +98,3 @@ def _show_progress(st: s.State, judged: int, events: int) -> None:
     failing = [rule for at, rule in enumerate(RULE_IDS) if st[s.TALLIES + at, s.FAILED_COUNT] > 0]
     verdict = f"FAIL: {', '.join(failing)}" if failing else "no rule fails so far"
     LISTENER.progress(f"{judged:,} of {events:,} events judged: {verdict}")
-
-
-def _frozen(column: s.Ints) -> s.Ints:
-    """Return a column that the kernel may only read, as it is compiled for."""
-    view = np.ascontiguousarray(column).view()
-    view.flags.writeable = False
-    return view

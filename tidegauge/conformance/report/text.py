@@ -26,9 +26,9 @@ def as_text(report: Report, colour: bool = False, everything: bool = False) -> s
 def _lines(report: Report, colour: bool, everything: bool) -> Iterator[str]:
     """Yield the report: the story, failures with their causes, rules, inputs, the verdict."""
     # What happened comes before what it proves: a PASS over a loss begins with the loss.
-    if report.story is not None and (
-        happenings := headline(report.story, judged=_is_decided(report), failures=report.failures)
-    ):
+    # Without a verdict that says how it went an uneventful story says so.
+    judged = report.verdict in (Verdict.PASS, Verdict.FAIL)
+    if report.story is not None and (happenings := headline(report.story, judged=judged, failures=report.failures)):
         yield from happenings
         yield ""
     elif report.story is not None and not report.events:
@@ -101,11 +101,6 @@ def _read(report: Report, most: int | None = None) -> Iterator[str]:
         if len(report.problems) > shown:
             yield f"  ... and {number_of(report.problems) - shown:,} more"
     yield ""
-
-
-def _is_decided(report: Report) -> bool:
-    """Return whether the verdict says how it went; else an uneventful story says so."""
-    return report.verdict in (Verdict.PASS, Verdict.FAIL)
 
 
 def _unread(report: Report) -> Iterator[str]:

@@ -218,7 +218,8 @@ class KafkaProcess:
     def last_words(self) -> str:
         """Return the end of what the process wrote, which is the JVM's or an agent's, and the end of what it logged."""
         files = (path for name in (OUT, "server.log") if (path := self.home / name).is_file())
-        return "\n".join(visible(line) for path in files for line in _lines(path)[-LAST_LINES:])
+        texts = (path.read_text(encoding="utf-8", errors="backslashreplace") for path in files)
+        return "\n".join(visible(line) for text in texts for line in text.splitlines()[-LAST_LINES:])
 
     def log_size(self) -> int:
         """Return how many bytes it has logged so far."""
@@ -250,10 +251,6 @@ class KafkaProcess:
 
 def _write_properties(path: Path, properties: Mapping[str, object]) -> None:
     path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()), encoding="utf-8")
-
-
-def _lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8", errors="backslashreplace").splitlines()
 
 
 def _log4j2() -> str:

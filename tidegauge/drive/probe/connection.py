@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -354,15 +355,11 @@ def pack_definitions(jars: Path) -> bytes:
     wanted = {f"{name}{side}" for name in REQUESTS for side in ("Request", "Response")}
     definitions = sorted(
         (definition for definition in definitions_in(jars.glob("kafka-clients-*.jar")) if definition["name"] in wanted),
-        key=_name,
+        key=itemgetter("name"),
     )
     origin = f"common/message/*.json in kafka-clients-{find_build(jars).version}.jar, without comments and explanations"
     text = json.dumps({"origin": origin, "licence": LICENCE, "definitions": _bare(definitions)}, separators=(",", ":"))
     return gzip.compress(text.encode(), mtime=0)
-
-
-def _name(definition: Any) -> str:
-    return str(definition["name"])
 
 
 def _bare(value: Any) -> Any:

@@ -204,12 +204,9 @@ def next_batch(
 
     `change`: changes the batch before it is encoded.
     """
-    plain = batch_of(0, UNDEFINED, _values(partition.end, records), partition.timestamp(partition.end))
+    values = (b"%d" % (partition.end + n) for n in range(records))
+    plain = batch_of(0, UNDEFINED, values, partition.timestamp(partition.end))
     return encode(change(plain) if change else plain)
-
-
-def _values(first: int, records: int) -> Iterable[bytes]:
-    return (b"%d" % (first + n) for n in range(records))
 
 
 # A fetch session (KIP-227): the broker remembers a client's fetch, so that the next request names only what has changed.

@@ -244,7 +244,8 @@ def apply_delta(setup: Setup, manager: ReplicaManager, changes: PartitionChanges
     gone = FrozenMap((tp, True) for tp, c in changes.items() if manager.broker_id not in c.replicas and tp in manager.hosted)
     manager = stop_partitions(setup, manager, gone, now)
     mine = [(tp, c) for tp, c in changes.items() if manager.broker_id in c.replicas and _is_news(manager, tp, c)]
-    mine = [(tp, c._replace(is_new=_is_new(manager, tp))) for tp, c in mine]
+    # An offline partition that gets this far has another topic id, so it is new, too (ReplicaManager#getOrCreatePartition).
+    mine = [(tp, c._replace(is_new=manager_.online_partition(manager, tp) is None)) for tp, c in mine]
     manager = _registered(manager, mine)._replace(checkpointing=True)
     led = make_leaders(setup, manager, FrozenMap((tp, c) for tp, c in mine if c.leader == manager.broker_id), now)
     if led.failed:
@@ -267,12 +268,6 @@ def _is_news(manager: ReplicaManager, tp: TopicPartition, change: PartitionChang
     if hosted is None or hosted.topic_id != change.topic_id:
         return True
     return not (hosted.offline or hosted.registered == change.partition_epoch)
-
-
-def _is_new(manager: ReplicaManager, tp: TopicPartition) -> bool:
-    """Return whether a partition gets a new object. ReplicaManager#getOrCreatePartition."""
-    # An offline partition that gets this far belongs to another topic id.
-    return manager_.online_partition(manager, tp) is None
 
 
 def _registered(manager: ReplicaManager, mine: list[tuple[TopicPartition, PartitionChange]]) -> ReplicaManager:

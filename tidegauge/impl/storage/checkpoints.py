@@ -24,7 +24,8 @@ Offsets = FrozenMap[TopicPartition, int]
 
 def offsets_text(offsets: Offsets) -> str:
     """Format the high watermarks, recovery points or log starts of one directory."""
-    return _text([f"{tp.topic} {tp.partition} {offset}" for tp, offset in offsets.items()])
+    lines = (f"{tp.topic} {tp.partition} {offset}" for tp, offset in offsets.items())
+    return "".join(f"{line}\n" for line in (VERSION, len(offsets), *lines))
 
 
 def parse_offsets(text: str, name: str = HIGH_WATERMARK_FILE) -> Offsets:
@@ -39,10 +40,6 @@ def parse_epochs(text: str, name: str = LEADER_EPOCH_FILE) -> EpochEntries:
     """Parse an epoch cache; its entries are checked when they are assigned one by one at loading."""
     pairs = [(int(epoch), int(start)) for epoch, start in _entries(text, name, ("epoch", "offset"))]
     return EpochEntries(tuple(e for e, _ in pairs), tuple(s for _, s in pairs))
-
-
-def _text(lines: list[str]) -> str:
-    return "".join(f"{line}\n" for line in (VERSION, len(lines), *lines))
 
 
 def _entries(text: str, name: str, fields: tuple[str, ...]) -> list[list[str]]:

@@ -115,7 +115,8 @@ class _Reports:
                 self.events.append(_read_config(b, after))
             case "SetMinIsr":
                 self.changed = True
-                self.events += [_set_min_isr(label[1]), *_changes(before, after)]
+                set_min_isr = Event(node=CONTROLLER, event="SetMinIsr", fields={"min_isr": label[1]})
+                self.events += [set_min_isr, *_changes(before, after)]
             case "DeleteReplica":
                 self.loaded.discard(b)
                 self.events.append(report(b, name))
@@ -186,10 +187,6 @@ class _Reports:
         self.events += _changes(before, after)
         registered = {"peer": node_id(b), "clean": clean}
         self.events.append(Event(node=CONTROLLER, event="RegisterBroker", fields=registered))
-
-
-def _set_min_isr(value: int) -> Event:
-    return Event(node=CONTROLLER, event="SetMinIsr", fields={"min_isr": value})
 
 
 def _read_config(b: int, state: ControlledCluster) -> Event:

@@ -191,12 +191,11 @@ def _alter(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
 def _answered(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
     """Yield the response to the leader's proposal: the ISR that was committed, or a refusal."""
     response = src["channel"]
-    reported = {**_isr(response), "error": NONE} if response["type"] == "response" else _refused(response)
+    if response["type"] == "response":
+        reported = {**_isr(response), "error": NONE}
+    else:
+        reported = {"isr": tuple(sorted(response["asked"])), "error": INELIGIBLE_REPLICA}
     yield Event(leader, "HandleAlterPartitionResponse", {**reported, **_hw(src, dst)})
-
-
-def _refused(response: Mapping[str, Any]) -> dict[str, Any]:
-    return {"isr": tuple(sorted(response["asked"])), "error": INELIGIBLE_REPLICA}
 
 
 def _metadata(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:

@@ -250,7 +250,7 @@ def capture_of(name: str, logs: FoundLogs, before: CarryOver = NO_CARRY_OVER) ->
     merged = {generation: merge(steps) for generation, steps in by_generation(nodes, wanted).items()}
     # In a combined process the controller has replicas of its own: it stays among the brokers.
     both_roles = controller is not None and any(node.id == controller.id and node.has_replicas for node in nodes)
-    release = _release(nodes)
+    release = ", ".join(sorted({node.broker.version for node in nodes if node.broker.version}))
     cluster = Config(
         nodes=(),
         profile=_profile(nodes),
@@ -312,10 +312,6 @@ def _of_disks(replicas: Sequence[Trace]) -> Summary:
     nodes = sorted({node for trace in replicas for node in trace.config.nodes})
     events = sum(len(trace.events) for trace in replicas)
     return Summary(tuple(nodes), None, "", events=events)
-
-
-def _release(nodes: Sequence[Node]) -> str:
-    return ", ".join(sorted({node.broker.version for node in nodes if node.broker.version}))
 
 
 def _profile(nodes: Sequence[Node]) -> str:

@@ -354,18 +354,14 @@ class LineReader:
 
 
 def _texts(content: bytes, *, begins: bool) -> list[str]:
-    return _decoded(content, begins=begins).removesuffix("\n").split("\n")
+    text = content.decode("utf-8-sig" if begins else "utf-8", errors="replace")
+    return text.removesuffix("\n").split("\n")
 
 
 def _shape(text: str) -> str:
     """Return the shape of a line's beginning, `[0000-00-`, or "" without a date: a line cut off in its date has it, too."""
     shape = _DIGIT.sub("0", text[:9])
     return shape if shape.count("0") >= 4 else ""
-
-
-def _decoded(content: bytes, *, begins: bool) -> str:
-    """Decode UTF-8."""
-    return content.decode("utf-8-sig" if begins else "utf-8", errors="replace")
 
 
 def is_binary(content: bytes) -> bool:

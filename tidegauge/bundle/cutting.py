@@ -36,16 +36,7 @@ from tidegauge.traces.kafka_logs.parsing.layout import DOCUMENTED, KAFKAS
 from tidegauge.traces.kafka_logs.parsing.lines import KNOWN, blocks, is_binary, layout_of, lines_matching, pieces
 from tidegauge.traces.kafka_logs.parsing.patterns import TABLE as JUDGED
 from tidegauge.traces.problems import Problem
-from tidegauge.traces.segments import (
-    CHECKED_FROM,
-    CHECKSUM,
-    CHECKSUM_AT,
-    HEADER,
-    LENGTH_AT,
-    MAGIC,
-    MAGIC_AT,
-    OVERHEAD,
-)
+from tidegauge.traces.segments import CHECKED_FROM, CHECKSUM, CHECKSUM_AT, HEADER, LENGTH_AT, MAGIC, MAGIC_AT, OVERHEAD
 from tidegauge.util.errors import UsageError
 
 # Replace the names in logs, consistently: hosts, addresses, topics, client ids, groups, users, racks and paths.

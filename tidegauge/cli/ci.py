@@ -64,15 +64,7 @@ def summary_arguments(parser: argparse.ArgumentParser) -> None:
 
 def summary_command(args: argparse.Namespace) -> int:
     """Sum up the results of a CI job as Markdown, and compare them with a list of known failures."""
-    from tidegauge.util.junit import (
-        badge,
-        known_failures,
-        markdown,
-        on_github,
-        read_cases,
-        summarize,
-        summary_annotations,
-    )
+    from tidegauge.util.junit import badge, known_failures, markdown, on_github, read_cases, summarize, summary_annotations
     from tidegauge.util.version import SUITE_VERSION
 
     runs = [read_cases(Path(file)) for file in args.junit]

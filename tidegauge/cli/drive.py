@@ -416,11 +416,7 @@ def _export(
 
 
 def _controller(
-    args: argparse.Namespace,
-    build: "KafkaBuild",
-    profile: "Profile",
-    notes: Sequence[str],
-    progress: Callable[[str], None],
+    args: argparse.Namespace, build: "KafkaBuild", profile: "Profile", notes: Sequence[str], progress: Callable[[str], None]
 ) -> int:
     """Drive a KRaft controller: covers of graphs, scenarios of the findings, and random walks."""
     from tidegauge.drive.controller.node import ControllerNode

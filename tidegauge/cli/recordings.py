@@ -79,9 +79,7 @@ def report_coverage(exercised: "Exercised", places: list[str], say: Callable[[st
 def add_results(parser: argparse.ArgumentParser, more: str = "") -> None:
     """Add the options of an artefact of results."""
     parser.add_argument(
-        "--results",
-        metavar="FILE",
-        help=f"write the results to FILE as JSON, for a table of several targets{more}",
+        "--results", metavar="FILE", help=f"write the results to FILE as JSON, for a table of several targets{more}"
     )
     parser.add_argument(
         "--target", metavar="NAME@VERSION", default="", help="with --results: the name and version of what was tested"

@@ -25,8 +25,7 @@ def convert_arguments(parser: argparse.ArgumentParser) -> None:
         "source", help="NDJSON or Parquet file, Kafka broker log, or a directory of these; - is standard input"
     )
     parser.add_argument(
-        "target",
-        help="the file to write: .parquet is Parquet, .itf.json ITF (a file per trace), all else NDJSON",
+        "target", help="the file to write: .parquet is Parquet, .itf.json ITF (a file per trace), all else NDJSON"
     )
     add_layout(parser)
     add_bounds(parser)

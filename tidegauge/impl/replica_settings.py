@@ -90,7 +90,7 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
 
 OLDER_DEFAULTS: Mapping[str, tuple[tuple[tuple[int, ...], SettingValue], ...]] = MappingProxyType(
     {
-        "replica.lag.time.max.ms": (((2, 5), 10_000),),  # KIP-537
+        "replica.lag.time.max.ms": (((2, 5), 10_000),)  # KIP-537
     }
 )
 """Name -> ((first release of the next default), the default before it), ascending."""

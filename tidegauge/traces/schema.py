@@ -104,10 +104,7 @@ FIELDS: Mapping[str, Field] = {
     "leo": Field(FieldKind.INT, "log end offset after the event"),
     "hw": Field(FieldKind.INT, "high watermark after the event"),
     "log_start": Field(FieldKind.INT, "log start offset after the event"),
-    "replicas": Field(
-        FieldKind.NODES,
-        "brokers the partition is assigned to, those being added or removed among them",
-    ),
+    "replicas": Field(FieldKind.NODES, "brokers the partition is assigned to, those being added or removed among them"),
     "adding": Field(FieldKind.NODES, "of these, those a reassignment adds"),
     "removing": Field(FieldKind.NODES, "of these, those it will remove"),
     "elr": Field(FieldKind.NODES, "eligible leader replicas (KIP-966)"),
@@ -148,10 +145,7 @@ EVENTS: Mapping[str, EventType] = {
         carried=("log_start",),
     ),
     "BecomeFollower": EventType(
-        2,
-        "broker",
-        ("leader", "leader_epoch", "partition_epoch", *_LOG),
-        "metadata makes this replica follower",
+        2, "broker", ("leader", "leader_epoch", "partition_epoch", *_LOG), "metadata makes this replica follower"
     ),
     # appends and fetches
     "LeaderAppend": EventType(
@@ -242,16 +236,10 @@ EVENTS: Mapping[str, EventType] = {
         carried=("partition_epoch",),
     ),
     "AlterPartition": EventType(
-        17,
-        "controller",
-        ("peer", "leader_epoch", "partition_epoch", "isr", "error"),
-        "the controller judges a proposal",
+        17, "controller", ("peer", "leader_epoch", "partition_epoch", "isr", "error"), "the controller judges a proposal"
     ),
     "HandleAlterPartitionResponse": EventType(
-        18,
-        "leader",
-        ("isr", "partition_epoch", "error", "hw_before", "hw"),
-        "the leader learns what became of its proposal",
+        18, "leader", ("isr", "partition_epoch", "error", "hw_before", "hw"), "the leader learns what became of its proposal"
     ),
     "ChangePartition": EventType(
         19,

@@ -9,13 +9,7 @@ from functools import partial
 from os import PathLike
 from pathlib import Path
 
-from tidegauge.conformance.checking.check import (
-    CheckOptions,
-    Report,
-    check,
-    merge_reports,
-    merge_shares,
-)
+from tidegauge.conformance.checking.check import CheckOptions, Report, check, merge_reports, merge_shares
 from tidegauge.conformance.checking.inputs import NotSeparableError, is_ndjson
 from tidegauge.conformance.engine.precompile import compile_in_background
 from tidegauge.traces.formats.ndjson_columns import Span, spans
@@ -47,10 +41,7 @@ FROM_UNCOMPILED, OF_A_SPAN_UNCOMPILED = 24_000_000, 6_000_000
 
 
 def check_in_parallel(
-    paths: Sequence[str | PathLike[str]],
-    how: CheckOptions,
-    processes: int | None = None,
-    echo: Echo = lambda _line: None,
+    paths: Sequence[str | PathLike[str]], how: CheckOptions, processes: int | None = None, echo: Echo = lambda _line: None
 ) -> Report:
     """Judge the paths as `check` does, large ones in shares on so many processes (default: one per core)."""
     processes = processes or os.cpu_count() or 1

@@ -40,12 +40,7 @@ COMPARISONS: Mapping[str, tuple[Comparison, ...]] = MappingProxyType(
             ("hw", "hw_before"),
         ),
         "AnswerFetch": (ERROR, ("rec_end", "rec_base")),
-        "HandleFetchResponse": (
-            ("rec_end", "rec_base"),
-            ("rec_epoch", "req_epoch"),
-            ("res_hw", "leo"),
-            ("hw", "hw_before"),
-        ),
+        "HandleFetchResponse": (("rec_end", "rec_base"), ("rec_epoch", "req_epoch"), ("res_hw", "leo"), ("hw", "hw_before")),
         "HandleDivergingResponse": (
             ("target", "leo_before"),
             ("target", "hw_before"),

@@ -69,10 +69,7 @@ IN_THREAD: tuple[tuple[frozenset[str], frozenset[str]], ...] = (
         frozenset({"StartsTruncating <- EveryFollowerTruncates", "TruncatesAlone <- NobodyAsks"}),
         frozenset({"TruncateOnBecomeFollower <- MakeFollowerTruncates"}),
     ),
-    (
-        frozenset({"StartsTruncating <- EveryFollowerTruncates"}),
-        frozenset({"StartsTruncating <- AsksForEpochEnd"}),
-    ),
+    (frozenset({"StartsTruncating <- EveryFollowerTruncates"}), frozenset({"StartsTruncating <- AsksForEpochEnd"})),
     (frozenset({"StartsTruncating <- HasNoEpoch"}), frozenset()),
 )
 """What a cfg puts in where the fetcher thread truncates in a step of its own, and what its profile has instead."""

@@ -35,16 +35,7 @@ from tidegauge.conformance.judge import (
     unobserved,
 )
 from tidegauge.conformance.judge import kernel as judge_kernel
-from tidegauge.conformance.judge.events import (
-    controller,
-    follower,
-    leader,
-    leader_hw,
-    lifecycle,
-    roles,
-    serving,
-    truncation,
-)
+from tidegauge.conformance.judge.events import controller, follower, leader, leader_hw, lifecycle, roles, serving, truncation
 from tidegauge.impl import rules
 from tidegauge.traces.columns import INT_FIELDS
 

@@ -55,13 +55,7 @@ def compile_in_background() -> bool:
         quiet = subprocess.DEVNULL
         # Its output is discarded: if it fails, the interpreted kernel judges to the end. A session of its own lets it go on
         # when the terminal of the command is closed.
-        process = subprocess.Popen(
-            python_command(MODULE),
-            stdin=quiet,
-            stdout=quiet,
-            stderr=quiet,
-            start_new_session=True,
-        )
+        process = subprocess.Popen(python_command(MODULE), stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
         LISTENER.give_up = process.kill
     return True
 

@@ -474,11 +474,7 @@ def _lines(before: Cluster, label: Label, after: Cluster, values: Values) -> Ite
         case ("Read", leader, hw, bound, *_):
             yield _line(leader, f"a consumer reads up to {bound}, hw {hw}")
         case ("LeaderAppend", *_):
-            yield _line(
-                broker,
-                f"append {_record(after, broker, values)}",
-                *_changes(broker, before, after),
-            )
+            yield _line(broker, f"append {_record(after, broker, values)}", *_changes(broker, before, after))
         case ("TruncateToHighWatermark", *_):
             yield _line(broker, "truncates at its high watermark", *_changes(broker, before, after))
         case ("ShrinkIsr", *_):

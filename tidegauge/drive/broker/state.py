@@ -107,11 +107,7 @@ def report(
         "requests": {str(peer): _request_json(state.setup, request) for peer, request in state.requests},
         "proposal": None
         if proposal is None
-        else {
-            "isr": [*proposal.isr],
-            "leader_epoch": proposal.leader_epoch,
-            "partition_epoch": proposal.partition_epoch,
-        },
+        else {"isr": [*proposal.isr], "leader_epoch": proposal.leader_epoch, "partition_epoch": proposal.partition_epoch},
         "produced": [[*answered] for answered in produced],
         "fetched": {str(peer): optional_fetch_json(response) for peer, response in fetched.items()},
         "leo": log.end,

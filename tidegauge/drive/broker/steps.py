@@ -273,14 +273,7 @@ class FetchInSession(StepKind):
     )
 
     def apply(
-        self,
-        state: ReferenceBroker,
-        peer: int,
-        epoch: int,
-        offset: int,
-        last_epoch: int,
-        may_join: bool,
-        session_epoch: int,
+        self, state: ReferenceBroker, peer: int, epoch: int, offset: int, last_epoch: int, may_join: bool, session_epoch: int
     ) -> Outcome:
         """Handle a fetch in the peer's session."""
         request = messages.FetchRequest(peer, epoch, offset, last_epoch)

@@ -19,17 +19,7 @@ from tidegauge.drive.cluster.cluster_run import ClusterRun
 from tidegauge.drive.cluster.cluster_walks import ClusterPath, MemberModel, PathBuilder
 from tidegauge.drive.contract import Report, Step
 from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase
-from tidegauge.drive.controller.findings import (
-    SHOWN_BY,
-    SWITCH_OFF,
-    SWITCH_ON,
-    beats,
-    fenced,
-    min_isr,
-    registers,
-    topic,
-    up,
-)
+from tidegauge.drive.controller.findings import SHOWN_BY, SWITCH_OFF, SWITCH_ON, beats, fenced, min_isr, registers, topic, up
 from tidegauge.drive.controller.reference import reference
 from tidegauge.drive.controller.steps import step_line
 from tidegauge.drive.paths import scenarios

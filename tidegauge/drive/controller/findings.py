@@ -164,16 +164,7 @@ SCENARIOS: Mapping[str, Path] = {
         beats(1, offline="A"),
     ),
     # An ELR from before the feature was switched off elects.
-    "F9": (
-        *up(1, 2),
-        topic((1, 2)),
-        fenced(2),
-        SWITCH_OFF,
-        min_isr(1),
-        SWITCH_ON,
-        fenced(1),
-        beats(2),
-    ),
+    "F9": (*up(1, 2), topic((1, 2)), fenced(2), SWITCH_OFF, min_isr(1), SWITCH_ON, fenced(1), beats(2)),
     # A replica is created again, empty, in another directory, and stays eligible.
     "F10": (
         *up(1, 2),
@@ -185,12 +176,7 @@ SCENARIOS: Mapping[str, Path] = {
         beats(2),
     ),
     # A leader that may not have read a higher min.insync.replicas shrinks its ISR, and is not refused.
-    "F11": (
-        *up(1, 2),
-        topic((1, 2), min_isr=1),
-        min_isr(2),
-        ("alter_partition", 1, 0, "t", 0, 0, 0, (1,), False),
-    ),
+    "F11": (*up(1, 2), topic((1, 2), min_isr=1), min_isr(2), ("alter_partition", 1, 0, "t", 0, 0, 0, (1,), False)),
     # An election brings in the last replica that a reassignment waits for, and completes nothing.
     "F12": (*up(1, 2), topic((1, 2)), fenced(1), fenced(2), ("reassign", "t", 0, (1,)), beats(1)),
     # ELR is switched on while nobody leads: the last member is forgotten with nobody to wait for.

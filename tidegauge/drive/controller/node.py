@@ -328,11 +328,7 @@ async def _assign_directory(
 
 
 async def _create_topic(
-    lane: Lane,
-    _: Incarnations,
-    topic: str,
-    assignment: tuple[tuple[int, ...], ...],
-    configs: tuple[tuple[str, str], ...],
+    lane: Lane, _: Incarnations, topic: str, assignment: tuple[tuple[int, ...], ...], configs: tuple[tuple[str, str], ...]
 ) -> Result:
     creatable_topic = {
         "name": lane.names.full(topic),

@@ -6,12 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tidegauge.drive.contract import Capabilities, Report, frozen, is_integers
-from tidegauge.drive.controller.contract import (
-    REPORTED,
-    VERSION,
-    ClusterOpening,
-    ControllerCase,
-)
+from tidegauge.drive.controller.contract import REPORTED, VERSION, ClusterOpening, ControllerCase
 from tidegauge.drive.controller.reference import ControllerReference, reference
 from tidegauge.drive.controller.steps import controller_capabilities, is_step
 from tidegauge.drive.runner.differences import Difference

@@ -111,11 +111,7 @@ ONE: Path = (*up(1, 2, 3), registers(4), topic((1, 2, 3)))
 
 SHUTS_DOWN: Path = (*ONE, beats(2, shut_down=True))
 ONE_IS_DOWN: Path = (*ONE, (EXPIRES, 1))
-ONE_IS_BACK: Path = (
-    *ONE_IS_DOWN,
-    *up(1),
-    ("alter_partition", 2, 0, "t", 0, 1, 1, (1, 2, 3), False),
-)
+ONE_IS_BACK: Path = (*ONE_IS_DOWN, *up(1), ("alter_partition", 2, 0, "t", 0, 1, 1, (1, 2, 3), False))
 ALONE: Path = (*up(1, 2, 3), topic((1,), min_isr=1))
 REASSIGNED: Path = (*ALONE, ("reassign", "t", 0, (2, 3)), ("alter_partition", 1, 0, "t", 0, 0, 1, (1, 2), False))
 LEFT_ALONE: Path = (*REASSIGNED, (EXPIRES, 1))

@@ -157,10 +157,7 @@ def _about(
 ) -> Iterator[str]:
     """Yield the lines of the test's comment: where the path comes from, what is asserted, where Kafka differs."""
     profile, opening = reference.profile.name, reference.opening_text(case.opening)
-    sentences = [
-        *origin.sentences,
-        f"Asserted is what Tidegauge's reference does with profile {profile}: {opening}.",
-    ]
+    sentences = [*origin.sentences, f"Asserted is what Tidegauge's reference does with profile {profile}: {opening}."]
     if difference is not None:
         fields = ", ".join(difference.fields)
         sentences.append(f"Kafka {release} differs after step {difference.at}, {difference.after}, in {fields}.")

@@ -253,11 +253,7 @@ def _partition_response(error: int = NONE, hw: int = 0, log_start: int = 0) -> W
 
 
 def fetch_response(
-    error: int,
-    hw: int,
-    log_start: int,
-    records: tuple[tuple[int, int, int], ...],
-    diverging: tuple[int, int] | None,
+    error: int, hw: int, log_start: int, records: tuple[tuple[int, int, int], ...], diverging: tuple[int, int] | None
 ) -> WireMessage:
     """Make one partition of a fetch response; `records` are batches of (base offset, last offset, leader epoch)."""
     now = int(time.time() * 1000)  # retention would remove older records

@@ -251,10 +251,7 @@ DEPENDENCY = """
 
 # Kafka's artifact depends on no logging backend: the distribution adds reload4j up to 3.9, Log4j 2 since 4.0.
 RELOAD4J = (("org.slf4j", "slf4j-reload4j", "1.7.36"),)
-LOG4J_2 = (
-    ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.24.3"),
-    ("org.apache.logging.log4j", "log4j-core", "2.24.3"),
-)
+LOG4J_2 = (("org.apache.logging.log4j", "log4j-slf4j-impl", "2.24.3"), ("org.apache.logging.log4j", "log4j-core", "2.24.3"))
 
 SNAPSHOT = "-SNAPSHOT"
 """How the version of a build that is no release ends (Maven)."""

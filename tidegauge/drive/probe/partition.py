@@ -172,13 +172,7 @@ class ProbePartition:
         return WireRequest(name, self.version(name) if version is None else version, body)
 
     def produce(
-        self,
-        records: bytes,
-        acks: int = -1,
-        *,
-        index: int = 0,
-        timeout_ms: int = 5000,
-        version: int | None = None,
+        self, records: bytes, acks: int = -1, *, index: int = 0, timeout_ms: int = 5000, version: int | None = None
     ) -> WireRequest:
         """Produce some bytes as records."""
         data = {"index": index, "records": records}

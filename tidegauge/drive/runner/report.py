@@ -79,10 +79,7 @@ def accepting(difference: Difference[CaseT], reference: Reference[CaseT, Any], r
 
 
 def differs_so(
-    difference: Difference[CaseT],
-    reference: Reference[CaseT, Any],
-    wrong: Reference[CaseT, Any],
-    reported: frozenset[str],
+    difference: Difference[CaseT], reference: Reference[CaseT, Any], wrong: Reference[CaseT, Any], reported: frozenset[str]
 ) -> bool:
     """Return whether another reference reports what the node reported at the step that differs, and what the right one
     reports at every step before.

@@ -131,11 +131,7 @@ class TranscriptFormat(ABC, Generic[CaseT]):
 
 
 def write(
-    place: File,
-    form: TranscriptFormat[CaseT],
-    capabilities: Capabilities,
-    profile: str,
-    recorded: Iterable[Recorded[CaseT]],
+    place: File, form: TranscriptFormat[CaseT], capabilities: Capabilities, profile: str, recorded: Iterable[Recorded[CaseT]]
 ) -> None:
     """Write a transcript. `profile` is the one whose paths they are."""
     compact = partial(json.dumps, separators=(",", ":"))

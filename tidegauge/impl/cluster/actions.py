@@ -93,12 +93,7 @@ def consuming_action(response: LeaderResponse) -> str:
 
 
 def serve_transitions(
-    model: BoundedModel,
-    leader: int,
-    broker: Broker,
-    f: int,
-    request: FollowerRequest,
-    incarnations: tuple[int, ...] = (),
+    model: BoundedModel, leader: int, broker: Broker, f: int, request: FollowerRequest, incarnations: tuple[int, ...] = ()
 ) -> tuple[Transition, ...]:
     """Find HandleFetch, HandleEpochRequest: they read the leader, one request, and the broker epochs it knows."""
     if isinstance(request, OffsetsForLeaderEpochRequest):
@@ -389,10 +384,7 @@ def disconnect_transitions(f: int, row: NetworkRow, copies: NetworkRow, up: int)
     """Find Disconnect: a follower gives up its fetch to a broker that runs, which may handle it all the same."""
     return tuple(
         Transition(
-            ("Disconnect", f, leader),
-            f,
-            row=with_message(row, leader, None),
-            copies=with_message(copies, leader, message),
+            ("Disconnect", f, leader), f, row=with_message(row, leader, None), copies=with_message(copies, leader, message)
         )
         for leader, message in enumerate(row)
         if isinstance(message, FetchRequest) and copies[leader] is None and up >> leader & 1
@@ -401,12 +393,7 @@ def disconnect_transitions(f: int, row: NetworkRow, copies: NetworkRow, up: int)
 
 @collect_transitions
 def copy_transitions(
-    model: BoundedModel,
-    leader: int,
-    broker: Broker,
-    f: int,
-    copies: NetworkRow,
-    incarnations: tuple[int, ...],
+    model: BoundedModel, leader: int, broker: Broker, f: int, copies: NetworkRow, incarnations: tuple[int, ...]
 ) -> Iterator[Transition]:
     """Find HandleDuplicate, HandleAbandoned: the leader handles a copy like any request; the response is lost."""
     action = "HandleDuplicate" if model.bounds.max_duplicates else "HandleAbandoned"

@@ -96,14 +96,7 @@ def _of_a_fetch(replica: Replica) -> int | None:
 def become_leader(setup: Setup, broker: Broker, image: Controller, metadata: BrokerStates) -> Broker:
     """Become leader: fetchers stop first, then Partition#makeLeader. ReplicaManager#applyLocalLeadersDelta."""
     partition, _ = partition_.make_leader(
-        setup,
-        broker.partition,
-        image.leader_epoch,
-        image.partition_epoch,
-        image.isr,
-        image.assignment,
-        metadata,
-        NOW,
+        setup, broker.partition, image.leader_epoch, image.partition_epoch, image.isr, image.assignment, metadata, NOW
     )
     return settle(Broker(partition, incarnation=broker.incarnation))
 

@@ -492,10 +492,7 @@ def _session_steps(state: ControlCluster, b: int) -> Iterator[tuple[Label, Contr
 def _active_controller(state: ControlCluster) -> QuorumController:
     """Return the active controller, right after a heartbeat of every broker."""
     brokers = (
-        (
-            b,
-            BrokerHeartbeatState(broker.fenced, 0, 0 if broker.in_controlled_shutdown and not broker.fenced else UNDEFINED),
-        )
+        (b, BrokerHeartbeatState(broker.fenced, 0, 0 if broker.in_controlled_shutdown and not broker.fenced else UNDEFINED))
         for b, broker in state.control.brokers.items()
     )
     return QuorumController(state.control, Heartbeats(FrozenMap(brokers)), UNDEFINED)

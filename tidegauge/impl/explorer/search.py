@@ -48,10 +48,7 @@ class Search(Generic[StateT]):
     """A breadth-first search. `steps` yields each enabled label with its state; `key`: equal keys are equal states."""
 
     def __init__(
-        self,
-        start: StateT,
-        steps: Callable[[StateT], Iterable[tuple[Label, StateT]]],
-        key: Callable[[StateT], Hashable],
+        self, start: StateT, steps: Callable[[StateT], Iterable[tuple[Label, StateT]]], key: Callable[[StateT], Hashable]
     ) -> None:
         self.states = [start]
         self.depth = 1

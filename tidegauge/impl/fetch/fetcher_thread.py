@@ -16,13 +16,7 @@ from typing import NamedTuple
 
 from tidegauge.impl.errors import KafkaError
 from tidegauge.impl.frozen_map import FrozenMap
-from tidegauge.impl.messages import (
-    Batch,
-    FetchRequest,
-    FetchResponse,
-    FetchResponseInFlight,
-    ListOffsets,
-)
+from tidegauge.impl.messages import Batch, FetchRequest, FetchResponse, FetchResponseInFlight, ListOffsets
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica import fetcher as fetcher_
 from tidegauge.impl.replica.fetcher import Fetcher, PartitionFetchState

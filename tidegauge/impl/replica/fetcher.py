@@ -336,10 +336,7 @@ def _process_data(
     # (KAFKA-15510).
     if info.batches or entry.lag is None:
         entry = PartitionFetchState(
-            next_offset,
-            entry.current_leader_epoch,
-            last_epoch,
-            lag=max(0, response.hw - next_offset),
+            next_offset, entry.current_leader_epoch, last_epoch, lag=max(0, response.hw - next_offset)
         )
     return fetcher._replace(log=log, entry=entry)
 

@@ -8,11 +8,7 @@ Rules of this file
 """
 
 from tidegauge.impl import messages
-from tidegauge.impl.errors import (
-    NOT_ENOUGH_REPLICAS,
-    OFFSET_NOT_AVAILABLE,
-    OffsetOutOfRangeError,
-)
+from tidegauge.impl.errors import NOT_ENOUGH_REPLICAS, OFFSET_NOT_AVAILABLE, OffsetOutOfRangeError
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica import partition_state as replica_
 from tidegauge.impl.replica.partition_state import Partition, PartitionState, Replica, remote

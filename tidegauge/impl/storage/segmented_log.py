@@ -165,10 +165,7 @@ def append_batches(config: LogConfig, segment: LogSegment, batches: tuple[SizedB
         since += batch.size
     first = segment.first_timestamp if segment.first_timestamp != UNDEFINED else batches[0].timestamp
     return segment._replace(
-        offsets=index,
-        batches=segment.batches + batches,
-        bytes_since_last_index_entry=since,
-        first_timestamp=first,
+        offsets=index, batches=segment.batches + batches, bytes_since_last_index_entry=since, first_timestamp=first
     )
 
 

@@ -241,12 +241,7 @@ def compare_with_pins(model: Model, result: TlcResult) -> PinComparison:
     return PinComparison(model, result, tuple(differences))
 
 
-def run_model(
-    model: Model,
-    *,
-    limits: Limits | None = None,
-    start: TlcStart = ONLY_RUN,
-) -> PinComparison:
+def run_model(model: Model, *, limits: Limits | None = None, start: TlcStart = ONLY_RUN) -> PinComparison:
     """Run TLC on one model and compare; `start` if it is one of several."""
     options = start.options(limits or Limits(brief=model.tier == "small"))
     return compare_with_pins(model, run_tlc(model.module, model.config().text(), **options))

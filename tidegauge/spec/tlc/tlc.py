@@ -162,11 +162,7 @@ class _Watch:
 
 
 def _run(
-    command: list[str],
-    work: Path,
-    limits: Limits,
-    on_line: OnLine | None,
-    stop: threading.Event,
+    command: list[str], work: Path, limits: Limits, on_line: OnLine | None, stop: threading.Event
 ) -> tuple[TlcTranscript, _Ended]:
     """Run the command in `work` until TLC has printed its last message; return its messages, and how the process ended."""
     with (work / "stderr").open("w+", encoding="utf-8", errors="replace") as stderr:

@@ -129,11 +129,6 @@ ACKS_CHECKS = (
         PRODUCE,
     ),
     Check(
-        "min-isr.acks-one",
-        "APPEND-03",
-        REPLICAS,
-        "min.insync.replicas concerns acks=all only.",
-        _without_acks_all,
-        PRODUCE,
+        "min-isr.acks-one", "APPEND-03", REPLICAS, "min.insync.replicas concerns acks=all only.", _without_acks_all, PRODUCE
     ),
 )

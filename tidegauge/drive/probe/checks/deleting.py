@@ -121,12 +121,7 @@ DELETE_CHECKS = (
         NEEDS,
     ),
     Check(
-        "delete.then-append",
-        "LOG-01",
-        DELETE,
-        "A log that was deleted completely continues at its end.",
-        _goes_on,
-        NEEDS,
+        "delete.then-append", "LOG-01", DELETE, "A log that was deleted completely continues at its end.", _goes_on, NEEDS
     ),
     Check(
         "delete.unknown-topic",

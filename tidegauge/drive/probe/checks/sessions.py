@@ -327,12 +327,7 @@ SESSION_CHECKS = (
         _by_name_or_by_id,
         Fetch=13,
     ),
-    _row(
-        "closed",
-        CONTEXT,
-        "Session epoch -1 closes the session: FETCH_SESSION_ID_NOT_FOUND from then on.",
-        _closed,
-    ),
+    _row("closed", CONTEXT, "Session epoch -1 closes the session: FETCH_SESSION_ID_NOT_FOUND from then on.", _closed),
     _row("replaced", CONTEXT, "A full fetch closes the session that it names.", _replaced),
     _row("gone", CONTEXT, "A full fetch is served even if it names an unknown session.", _gone),
     _row("two", RESPONSE, "Two sessions have two ids; each has its own epochs and its own responses.", _two),
@@ -363,10 +358,7 @@ SESSION_CHECKS = (
         "error-each-time",
         LEFT_OUT,
         "An error is returned in every response, though it is the same.",
-        _each_time(
-            lambda p: p.fetch(0, index=NOT_THERE),
-            lambda _: {"errorCode": errors.UNKNOWN_TOPIC_OR_PARTITION},
-        ),
+        _each_time(lambda p: p.fetch(0, index=NOT_THERE), lambda _: {"errorCode": errors.UNKNOWN_TOPIC_OR_PARTITION}),
     ),
     _row(
         "fenced-each-time",

@@ -346,9 +346,7 @@ DISK_STEPS = (restart, lose_tail, delete, reset)
 
 def _propose(s: ClusterState, epoch: Any, members: Function) -> ClusterState:
     return replace(
-        s,
-        proposed=lambda e, b: z3.If(e == epoch, members(b), s.proposed(e, b)),
-        status=changed(s.status, epoch, to=SENT),
+        s, proposed=lambda e, b: z3.If(e == epoch, members(b), s.proposed(e, b)), status=changed(s.status, epoch, to=SENT)
     )
 
 

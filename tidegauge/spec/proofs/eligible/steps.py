@@ -76,11 +76,7 @@ def propose(path: ProofPath, s: RegistrationState) -> RegistrationState:
     epoch, joins = any_leader(path, s), path.integer("joins", low=0)
     path.assume(z3.And(epoch == s.current, s.joins(epoch) == NOBODY, s.replica(joins)))
     path.assume(s.whole(joins), ElectionPremise.JOINS_WHOLE)
-    return replace(
-        s,
-        joins=changed(s.joins, epoch, to=joins),
-        fit=lambda e: z3.Or(e == epoch, s.fit(e)),
-    )
+    return replace(s, joins=changed(s.joins, epoch, to=joins), fit=lambda e: z3.Or(e == epoch, s.fit(e)))
 
 
 def catch_up(path: ProofPath, s: RegistrationState) -> RegistrationState:

@@ -304,6 +304,5 @@ def proposals(path: ProofPath, size: int) -> None:
     path.goal("it is given up where the controller cannot have taken it", (after == GIVEN_UP) == given_up)
     path.goal("it waits where newer metadata decides", (after == WAITS_FOR_METADATA) == waits)
     path.goal(
-        "after any other error it is sent again",
-        (after == SENT_AGAIN) == z3.Not(z3.Or(error == NONE, given_up, waits)),
+        "after any other error it is sent again", (after == SENT_AGAIN) == z3.Not(z3.Or(error == NONE, given_up, waits))
     )

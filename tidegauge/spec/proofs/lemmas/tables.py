@@ -216,10 +216,7 @@ def out_of_range(path: ProofPath, entries: int) -> None:
     path.goal(
         "a log wholly below the leader's start is dropped", z3.Implies(below, z3.And(kind == 2, target == leader_start))
     )
-    path.goal(
-        "any other log stays",
-        z3.Implies(z3.Not(z3.Or(above, below)), z3.And(kind == 3, target == log_end)),
-    )
+    path.goal("any other log stays", z3.Implies(z3.Not(z3.Or(above, below)), z3.And(kind == 3, target == log_end)))
     path.goal("the next fetch is inside the leader's log", z3.And(leader_start <= target, target <= leader_end))
     path.goal("a log that reaches the leader's is never dropped", z3.Implies(log_end >= leader_start, kind != 2))
 

@@ -78,62 +78,55 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
 
 def step_for_process(entry: StoryEntry) -> str | None:
     """Return what to do about a directory or a process that failed, where its lines say why, or what line would."""
+    kinds = ("directory_failed", "process_failed", "not_registered", "voter_mismatch")
+    advice = _process_advice(entry) if entry.partition is None and entry.kind in kinds else None
+    return None if advice is None else f"{advice} ({entry.sources[0]})"
+
+
+def _process_advice(entry: StoryEntry) -> str | None:
     why = str(entry.fields.get("cause") or entry.fields.get("error") or "")
-    if entry.partition is not None or entry.kind not in (
-        "directory_failed",
-        "process_failed",
-        "not_registered",
-        "voter_mismatch",
-    ):
-        return None
     if entry.kind == "voter_mismatch":
         return (
             "keep the metadata directories of all controllers; while the quorum has a leader, kafka-metadata-quorum "
-            f"remove-controller takes out directory {entry.fields['voter']}, and add-controller adds this one "
-            f"({entry.sources[0]})"
+            f"remove-controller takes out directory {entry.fields['voter']}, and add-controller adds this one"
         )
     if entry.kind == "not_registered":
         return (
             "restart this broker if ZooKeeper goes on without it: clients and the controller do not see it until it is "
-            f"registered ({entry.sources[0]})"
+            "registered"
         )
     where = f"below {entry.fields['directory']}" if entry.kind == "directory_failed" else "in its log directories"
     if _OF_ANOTHER_CLUSTER in why:
         return (
             "delete nothing before it is clear which one is right: the folders of this broker have records of the first; "
-            "bring back what ZooKeeper or the controllers lost, or correct the address that it was given "
-            f"({entry.sources[0]})"
+            "bring back what ZooKeeper or the controllers lost, or correct the address that it was given"
         )
     stored = _STORED_ID.search(why)
     if stored is not None:
         return (
             f"give it the volume that is its own, or the id of this one, broker.id={stored[1]}; delete nothing: the folders "
-            f"have records of broker {stored[1]} ({entry.sources[0]})"
+            f"have records of broker {stored[1]}"
         )
     if "NodeExists" in why or "already registered" in why:
         return (
             "see that no other broker has this id; if none has, start it again when the session of its last run has expired "
-            f"(zookeeper.session.timeout.ms): nothing is lost by it ({entry.sources[0]})"
+            "(zookeeper.session.timeout.ms): nothing is lost by it"
         )
     foreign = _FOREIGN_FOLDER.search(why)
     if foreign is not None:
         return (
-            f"move {foreign[1]} away, or point log.dirs to a folder of its own below the place where the volume is mounted "
-            f"({entry.sources[0]})"
+            f"move {foreign[1]} away, or point log.dirs to a folder of its own below the place where the volume is mounted"
         )
     if "Corrupt index found" in why:
-        return (
-            f"move the index file that it names away, and keep the .log file beside it: the broker makes indexes anew "
-            f"({entry.sources[0]})"
-        )
+        return "move the index file that it names away, and keep the .log file beside it: the broker makes indexes anew"
     if "Input/output error" in why:
-        return f"look for errors of the disk in the system's log before the broker writes to it again ({entry.sources[0]})"
+        return "look for errors of the disk in the system's log before the broker writes to it again"
     if any(text in why for text in ("No space left", "quota exceeded", "not enough space")):
-        return f"make room {where}, delete no segment by hand, then start the broker again ({entry.sources[0]})"
+        return f"make room {where}, delete no segment by hand, then start the broker again"
     if any(text in why for text in ("AccessDenied", "Permission denied", "Read-only", "used by another process")):
-        return f"let the broker write, rename and delete {where}, then start it again ({entry.sources[0]})"
+        return f"let the broker write, rename and delete {where}, then start it again"
     if entry.kind == "directory_failed" and not why:
-        return f"look for the first line `Error while ..` (LogDirFailureChannel) before it: it says why ({entry.sources[0]})"
+        return "look for the first line `Error while ..` (LogDirFailureChannel) before it: it says why"
     return None
 
 

@@ -81,6 +81,7 @@ class Fetchers(StoryState):
         replica.unwritten = self.add_or_count(last, line, "produce_refused", error=error)
 
     def say_marked_failed(self, line: SourcedLine) -> None:
+        """Add the line to the entry that says why the fetcher gave the partition up."""
         replica = self.replica_of(line)
         # Every healthy restart since 2.3 marks so what waits for the new leader epoch: alone the line says nothing.
         if replica.older is not None and line.order - replica.older < TOGETHER:

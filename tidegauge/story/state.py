@@ -58,7 +58,10 @@ class StoryEntry:
 
 @dataclass
 class ReplicaStory:
-    """What the lines told so far say about a replica. `ended` is when `log_end` was known to be the end exactly."""
+    """What the lines told so far say about a replica; an entry is the last one of what its name says.
+
+    `ended` is when `log_end` was known to be the end exactly, `older` when its request was refused as of an older epoch.
+    """
 
     log_end: int | None = None
     ended: int | None = None

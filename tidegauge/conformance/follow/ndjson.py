@@ -169,7 +169,7 @@ class GrowingTrace:
         if surplus <= WINDOW:
             return
         end = self.window.first_row + surplus
-        # Rule 2: a node whose last event leaves the window is taken to have ended there.
+        # Rule 2 of this part: a node whose last event leaves the window is taken to have ended there.
         marked = [self.window.mark_missing_after(row) for row in self._gaps.ends() if row < end]
         self.window.drop_first(surplus)
         if any(marked):

@@ -201,7 +201,10 @@ def joins_as_proposed(st: s.State, b: int, broker_epoch: int) -> None:
 def change_partition(
     st: s.State, leader: int, epoch: int, partition_epoch: int, isr: int, live: int, clean: int, to: Assignment
 ) -> None:
-    """Judge a PartitionRecord or PartitionChangeRecord. PartitionRegistration#merge."""
+    """Judge a PartitionRecord or PartitionChangeRecord. PartitionRegistration#merge.
+
+    `isr` and `live`, the brokers that are not fenced, are bit masks; `clean` is 1 where an election is known to be clean.
+    """
     old_epoch = st[s.PARTITION, s.C_EPOCH]
     if reported_again(st, leader, epoch, partition_epoch, isr):
         decide(st, RULE.CTRL_02, True, field.PARTITION_EPOCH, partition_epoch, partition_epoch)

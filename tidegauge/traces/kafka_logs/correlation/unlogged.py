@@ -8,7 +8,7 @@ from tidegauge.impl.rules import NONE
 from tidegauge.traces.kafka_logs.correlation.unmatched import run_of, spot
 from tidegauge.traces.kafka_logs.nodes.gap_detection import AFTER_ALL_LINES, BEFORE_ALL_LINES, EVERYTHING, Gap
 from tidegauge.traces.kafka_logs.nodes.node import Node
-from tidegauge.traces.kafka_logs.nodes.process import AFTER_LINES, END
+from tidegauge.traces.kafka_logs.nodes.process import AFTER_LINES, END, MUST_HAVE_ANSWERED, MUST_HAVE_SENT, SHOWN_BY_DISK
 from tidegauge.traces.kafka_logs.nodes.steps import (
     PROPOSES,
     RAISED,
@@ -318,9 +318,9 @@ class _MadeUp:
         Before it come what the sender must have done to send it: follow in that epoch, and append up to the fetch offset.
         """
         run, request = latest
-        place = (run, AFTER_LINES, 1, step.time)
+        place = (run, AFTER_LINES, MUST_HAVE_SENT, step.time)
         known = self._epochs.get((sender.id, run, step.tp), sender.runs[run].leader_epoch(step.tp, END))
-        # It has read metadata after its last line, too.
+        # It has read metadata after its last line, too, if the request is in a later leader epoch.
         if epoch is not None and known is not None and epoch > known:
             self._epochs[sender.id, run, step.tp] = epoch
             role: Fields = {"leader": step.node, "leader_epoch": epoch}
@@ -365,7 +365,7 @@ class _MadeUp:
         for node in nodes if self._added else ():
             for step in node.broker.steps:
                 replica, end = (node.id, step.run, step.tp), step.fields.get("rec_end")
-                served_on = step.name == "HandleFetchResponse" and step.place[1:3] == (AFTER_LINES, 2)
+                served_on = step.name == "HandleFetchResponse" and step.place[1:3] == (AFTER_LINES, SHOWN_BY_DISK)
                 if served_on and replica in self._added and isinstance(end, int):
                     begin = min(self._ends[replica], end)
                     step.fields |= {"rec_base": begin, "leo_before": begin}
@@ -409,7 +409,7 @@ def _add_handled_fetches(
         for response in responses.get(("answered", id(send)), ()):
             if (("sent", id(send)), response.tp) in handled:
                 continue
-            place = (run, AFTER_LINES, 3, send.time)
+            place = (run, AFTER_LINES, MUST_HAVE_ANSWERED, send.time)
             step = LoggedStep(leader.id, response.tp, "HandleFetch", {"peer": send.node}, response.at, send.time, place)
             step.depends_on += (("sent", id(send)),)
             step.provides += (("answered", id(send)), ("handled", send.node, send.run))
@@ -568,7 +568,7 @@ def _made(
             elif step.name == "BecomeFollower":
                 known = {}
             pending = step.name in PROPOSES or (pending and step.name not in _ENDS_PROPOSAL)
-        place = (run.number, AFTER_LINES, 3, min([run.last, *later]))
+        place = (run.number, AFTER_LINES, MUST_HAVE_ANSWERED, min([run.last, *later]))
         learns: list[LoggedStep] = []
         # A leader that has closed its term has no known epoch.
         if based_on is not None and known.get("leader_epoch") == based_on.fields["leader_epoch"]:

@@ -30,10 +30,9 @@ END = 1 << 60
 DEFAULT_MIN_ISR = 1
 """min.insync.replicas of a topic that was made without one: Kafka's default, as no line shows another one of the broker."""
 AFTER_LINES = END - 1
-"""Where a process did what it did after its last line and before its end; in this order (Place[2]):
-
-1 requests that it must have sent (unlogged.py), 2 what its disk shows (_served_on), 3 requests that it must have answered.
-"""
+"""Where a process did what it did after its last line and before its end, in the order of these parts (Place[2])."""
+MUST_HAVE_SENT, SHOWN_BY_DISK, MUST_HAVE_ANSWERED = 1, 2, 3
+"""Requests of its own (unlogged.py), what the next process found on its disk (_served_on), requests of others."""
 
 
 def _version(broker: LoggedBroker, parsed: ParsedLine) -> None:
@@ -167,7 +166,7 @@ def _served_on(
 
 def _after_lines(broker: LoggedBroker, time: int) -> Place:
     """Return the place of what the disk shows of the process before, which is after the unlogged sends."""
-    return (broker.run - 1, AFTER_LINES, 2, time)
+    return (broker.run - 1, AFTER_LINES, SHOWN_BY_DISK, time)
 
 
 def _log_loaded(broker: LoggedBroker, parsed: ParsedLine) -> None:

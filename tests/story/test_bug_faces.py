@@ -69,7 +69,7 @@ def test_one_refusal_or_one_reset_is_no_bug(telling: Telling) -> None:
 
 
 def test_every_bug_says_what_to_do_and_where_it_was_seen(telling: Telling) -> None:
-    assert all(row[1] and row[4] for row in ROWS)
+    assert all(row.says and row.do for row in ROWS)
     bug = telling(log(NOT_ALLOWED, release="1.0.0")).bugs[0]
     assert bug.sources == ["server.log:2"]
     assert bug.fixed_in == "2.1.0"

@@ -11,7 +11,7 @@ Rules of this file
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tidegauge.story.losses import NEVER, Loss
 from tidegauge.story.releases import Release, release_of
@@ -37,12 +37,25 @@ class BugFace:
         return {"bug": self.bug, "says": self.says, "fixed_in": self.fixed_in, "sources": self.sources, "do": self.do}
 
 
-Face = Callable[[Telling, Sequence[Loss]], Iterator[tuple[int | None, str, list[str]]]]
-"""Yields (node, file, sources) where lines look like the bug."""
+Sighting = tuple[int | None, str, list[str]]
+"""The node, the file, and the lines that look like the bug."""
+
+Face = Callable[[Telling, Sequence[Loss]], Iterator[Sighting]]
+
+
+class KnownFace(NamedTuple):
+    """A known bug, the first release that has it, the first that has not, what to do, and how it is found; None: any."""
+
+    bug: str
+    says: str
+    since: str | None
+    fixed_in: str | None
+    do: str
+    face: Face
 
 
 def _of_lines(*kinds: str) -> Face:
-    def face(telling: Telling, _losses: Sequence[Loss]) -> Iterator[tuple[int | None, str, list[str]]]:
+    def face(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting]:
         for line in telling.faces:
             if line.says.kind in kinds:
                 yield line.node, line.file, [line.at]
@@ -50,13 +63,13 @@ def _of_lines(*kinds: str) -> Face:
     return face
 
 
-def _truncation_not_allowed(telling: Telling, _losses: Sequence[Loss]) -> Iterator[tuple[int | None, str, list[str]]]:
+def _truncation_not_allowed(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting]:
     for line in telling.faces:
         if line.says.kind == "fatal" and "log truncation is not allowed" in line.text:
             yield line.node, line.file, [line.at]
 
 
-def _open_on_windows(telling: Telling, _losses: Sequence[Loss]) -> Iterator[tuple[int | None, str, list[str]]]:
+def _open_on_windows(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting]:
     """Look for a directory of Windows that failed because a file could not be renamed or deleted."""
     for entry in telling.entries:
         if entry.kind == "directory_failed" and "\\" in entry.fields["directory"]:
@@ -65,7 +78,7 @@ def _open_on_windows(telling: Telling, _losses: Sequence[Loss]) -> Iterator[tupl
                 yield entry.node, entry.sources[0].rpartition(":")[0], entry.sources
 
 
-def _refused_for_ever(telling: Telling, _losses: Sequence[Loss]) -> Iterator[tuple[int | None, str, list[str]]]:
+def _refused_for_ever(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting]:
     """Refusals by ZooKeeper that go on: one broker that stood still is refused, too, for a moment."""
     lines = defaultdict(list)
     for line in telling.faces:
@@ -76,13 +89,13 @@ def _refused_for_ever(telling: Telling, _losses: Sequence[Loss]) -> Iterator[tup
             yield node, file, [line.at for line in refused]
 
 
-def _reset_in_a_loop(telling: Telling, _losses: Sequence[Loss]) -> Iterator[tuple[int | None, str, list[str]]]:
+def _reset_in_a_loop(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting]:
     for entry in telling.entries:
         if entry.kind == "reset" and entry.fields["from"] == entry.fields["to"] and entry.fields["times"] >= OFTEN:
             yield entry.node, entry.sources[0].rpartition(":")[0], entry.sources
 
 
-def _full_segment(telling: Telling, _losses: Sequence[Loss]) -> Iterator[tuple[int | None, str, list[str]]]:
+def _full_segment(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting]:
     """Offsets out of order at followers of a leader whose append met a full segment."""
     full = [line for line in telling.faces if line.says.kind == "too-large"]
     mixed = [line for line in telling.faces if line.says.kind == "out-of-order"]
@@ -91,7 +104,7 @@ def _full_segment(telling: Telling, _losses: Sequence[Loss]) -> Iterator[tuple[i
             yield line.node, line.file, [line.at, full[0].at]
 
 
-def _stale_fetch_state(telling: Telling, _losses: Sequence[Loss]) -> Iterator[tuple[int | None, str, list[str]]]:
+def _stale_fetch_state(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting]:
     """Look for a follower that fetches again what it has, with no truncation before it."""
     truncated = {
         (entry.partition, entry.node)
@@ -104,7 +117,7 @@ def _stale_fetch_state(telling: Telling, _losses: Sequence[Loss]) -> Iterator[tu
     yield from _of_lines("offset-mismatch")(telling, _losses)
 
 
-def _planned_transition(telling: Telling, losses: Sequence[Loss]) -> Iterator[tuple[int | None, str, list[str]]]:
+def _planned_transition(telling: Telling, losses: Sequence[Loss]) -> Iterator[Sighting]:
     """Look for records that went with a leader which did not die: it stopped cleanly, or another one was preferred."""
     for loss in losses:
         if loss.why != NEVER or loss.node is None:
@@ -126,8 +139,8 @@ def _planned_transition(telling: Telling, losses: Sequence[Loss]) -> Iterator[tu
             yield loss.node, loss.sources[0].rpartition(":")[0], loss.sources
 
 
-ROWS: tuple[tuple[str, str, str | None, str | None, str, Face], ...] = (
-    (
+ROWS = (
+    KnownFace(
         "KAFKA-1194",
         "On Windows Kafka cannot rename or delete files that it has open: to delete a topic fails the whole log directory.",
         None,
@@ -135,7 +148,7 @@ ROWS: tuple[tuple[str, str, str | None, str | None, str, Face], ...] = (
         "run the broker on Linux, in a container or WSL; here, remove the folder that it names while the broker is stopped",
         _open_on_windows,
     ),
-    (
+    KnownFace(
         "KAFKA-2729",
         "After a lost ZooKeeper session a broker goes on as leader and is refused every change of the ISR.",
         None,
@@ -143,7 +156,7 @@ ROWS: tuple[tuple[str, str, str | None, str | None, str, Face], ...] = (
         "restart this broker: it does not recover by itself; then upgrade",
         _refused_for_ever,
     ),
-    (
+    KnownFace(
         "KAFKA-3919",
         "After an unclean stop a log has offsets that do not increase: its index refuses them, the broker does not start.",
         None,
@@ -151,7 +164,7 @@ ROWS: tuple[tuple[str, str, str | None, str | None, str, Face], ...] = (
         "keep a copy of this log directory, remove the partition's folder on this broker only and let it replicate again",
         _of_lines("index-offset"),
     ),
-    (
+    KnownFace(
         "KAFKA-7414",
         "A follower that is ahead of its leader stops its broker: log truncation is not allowed.",
         None,
@@ -159,7 +172,7 @@ ROWS: tuple[tuple[str, str, str | None, str | None, str, Face], ...] = (
         "before you start it again: it has records that its leader lacks; copy the partition's folder, then decide",
         _truncation_not_allowed,
     ),
-    (
+    KnownFace(
         "KAFKA-13266",
         "A fetcher starts at an offset read before it stopped: the follower is sent what it has, refuses it and fails.",
         "2.7.0",
@@ -167,7 +180,7 @@ ROWS: tuple[tuple[str, str, str | None, str | None, str, Face], ...] = (
         "restart this broker, or move the leader away and back: the fetcher starts anew at its log end",
         _stale_fetch_state,
     ),
-    (
+    KnownFace(
         "KAFKA-15608",
         (
             "After a move between log directories the leader's epochs lack one: followers are out of range at their own log "
@@ -178,7 +191,7 @@ ROWS: tuple[tuple[str, str, str | None, str | None, str, Face], ...] = (
         "make another replica that is in the ISR leader, or write one record to the partition; do not elect uncleanly",
         _reset_in_a_loop,
     ),
-    (
+    KnownFace(
         "KAFKA-19407",
         "A leader whose segment file is full keeps what it could not append: followers get offsets out of order and fail.",
         None,
@@ -186,7 +199,7 @@ ROWS: tuple[tuple[str, str, str | None, str | None, str, Face], ...] = (
         "compare the last segments of all replicas (kafka-dump-log) before anything is deleted; then restart the leader",
         _full_segment,
     ),
-    (
+    KnownFace(
         "KAFKA-20554",
         "A planned change of the leader loses what only acks=1 acknowledged and was not replicated yet.",
         None,
@@ -194,7 +207,7 @@ ROWS: tuple[tuple[str, str, str | None, str | None, str, Face], ...] = (
         "produce what must not be lost with acks=all; Kafka promises no more for acks=1",
         _planned_transition,
     ),
-    (
+    KnownFace(
         "KAFKA-14704",
         "The answer that tells a follower to truncate first raises its high watermark, which then falls: nothing is lost.",
         "2.7.0",
@@ -230,14 +243,14 @@ def _full(release: Release) -> Release:
 def bug_faces(telling: Telling, losses: Sequence[Loss]) -> list[BugFace]:
     """Return the known bugs that the lines look like."""
     found: list[BugFace] = []
-    for bug, says, first, fixed, do, face in ROWS:
+    for row in ROWS:
         sources: list[str] = []
-        for node, file, lines in face(telling, losses):
+        for node, file, lines in row.face(telling, losses):
             earliest, latest = telling.releases.bounds(node if node is not None else file)
-            too_old = first is not None and _full(latest) < _full(release_of(first))
-            if too_old or (fixed is not None and _full(earliest) >= _full(release_of(fixed))):
+            too_old = row.since is not None and _full(latest) < _full(release_of(row.since))
+            if too_old or (row.fixed_in is not None and _full(earliest) >= _full(release_of(row.fixed_in))):
                 continue
             sources += [at for at in lines if at not in sources]
         if sources:
-            found.append(BugFace(bug, says, fixed, sources[:MOST_SOURCES], do))
+            found.append(BugFace(row.bug, row.says, row.fixed_in, sources[:MOST_SOURCES], row.do))
     return found

@@ -128,10 +128,13 @@ class ControlledBuilder(PathBuilder):
         return False
 
 
-FindingPart = Callable[[ControlledBuilder], Iterator[tuple[str, bool]]]
+StepTried = tuple[str, bool]
+"""A step by the name of its action, and whether it happened."""
+
+FindingPart = Callable[[ControlledBuilder], Iterator[StepTried]]
 
 
-def _begin(builder: ControlledBuilder, value: int, *before: Step) -> Iterator[tuple[str, bool]]:
+def _begin(builder: ControlledBuilder, value: int, *before: Step) -> Iterator[StepTried]:
     """Start both brokers, and create the topic with this min.insync.replicas."""
     builder.ask(*before, *up(1, 2), topic((1, 2), min_isr=value))
     for member in (0, 1):
@@ -139,20 +142,20 @@ def _begin(builder: ControlledBuilder, value: int, *before: Step) -> Iterator[tu
     yield "LeaderAppend", builder.append(0, -1)
 
 
-def _copied(builder: ControlledBuilder) -> Iterator[tuple[str, bool]]:
+def _copied(builder: ControlledBuilder) -> Iterator[StepTried]:
     """Let the second broker fetch the record and say so: it is acknowledged."""
     for _ in range(2):
         yield "HandleFetch", builder.handle(1, 0, may_join=True)
         yield "HandleFetchResponse", builder.respond(1, 0)
 
 
-def _leaves(builder: ControlledBuilder, member: int) -> Iterator[tuple[str, bool]]:
+def _leaves(builder: ControlledBuilder, member: int) -> Iterator[StepTried]:
     """Let a broker stop in order: it is fenced first."""
     builder.ask(fenced(member + 1))
     yield "StopBroker", builder.stop(member)
 
 
-def _forgotten_elr(builder: ControlledBuilder) -> Iterator[tuple[str, bool]]:
+def _forgotten_elr(builder: ControlledBuilder) -> Iterator[StepTried]:
     """Take F5: everybody is down, min.insync.replicas is lowered, everybody comes back."""
     yield from _begin(builder, 2)
     yield from _copied(builder)
@@ -161,7 +164,7 @@ def _forgotten_elr(builder: ControlledBuilder) -> Iterator[tuple[str, bool]]:
     builder.ask(min_isr(1), beats(1), beats(2))
 
 
-def _old_elr_elects(builder: ControlledBuilder) -> Iterator[tuple[str, bool]]:
+def _old_elr_elects(builder: ControlledBuilder) -> Iterator[StepTried]:
     """Take F9: the first broker commits alone while ELR is off, and the second is still eligible afterwards."""
     yield from _begin(builder, 2)
     yield from _copied(builder)
@@ -174,7 +177,7 @@ def _old_elr_elects(builder: ControlledBuilder) -> Iterator[tuple[str, bool]]:
     builder.ask(beats(2))
 
 
-def _raised_too_late(builder: ControlledBuilder) -> Iterator[tuple[str, bool]]:
+def _raised_too_late(builder: ControlledBuilder) -> Iterator[StepTried]:
     """Take F11: the first broker has not read the higher min.insync.replicas, by which the second is eligible."""
     yield from _begin(builder, 1)
     builder.ask(min_isr(2))
@@ -184,7 +187,7 @@ def _raised_too_late(builder: ControlledBuilder) -> Iterator[tuple[str, bool]]:
     yield from _leaves(builder, 0)
 
 
-def _switched_on_leaderless(builder: ControlledBuilder) -> Iterator[tuple[str, bool]]:
+def _switched_on_leaderless(builder: ControlledBuilder) -> Iterator[StepTried]:
     """Take F13: ELR is switched on while nobody leads, and the last member comes back after a crash."""
     yield from _begin(builder, 2, SWITCH_OFF)
     yield from _copied(builder)
@@ -270,8 +273,8 @@ def finding_path(
     return FindingPath(_read_in_the_end(name, builder))
 
 
-def _take_all(name: str, builder: PathBuilder, steps: Iterator[tuple[str, bool]]) -> None:
-    """Take the steps of a path; `steps` yields (step, whether it happened). Raises UsageError at one that did not."""
+def _take_all(name: str, builder: PathBuilder, steps: Iterator[StepTried]) -> None:
+    """Take the steps of a path; Raises UsageError at one that did not."""
     for step, happened in steps:
         if not happened:
             raise UsageError(
@@ -289,7 +292,7 @@ def _read_in_the_end(name: str, builder: PathBuilder) -> ClusterPath:
     return builder.path(name)
 
 
-def _followed(builder: PathBuilder, session: Session) -> Iterator[tuple[str, bool]]:
+def _followed(builder: PathBuilder, session: Session) -> Iterator[StepTried]:
     """Take each transition of a session; yield its name, and whether it happened."""
     for member in range(session.brokers):
         yield "BecomeFollower", builder.read_metadata(member)
@@ -338,7 +341,7 @@ def _is_sent(builder: PathBuilder, before: Cluster, follower: int, leader: int) 
     return fields == (wanted.current_leader_epoch, wanted.fetch_offset, wanted.last_fetched_epoch)
 
 
-def _erased_proposal(builder: PathBuilder) -> Iterator[tuple[str, bool]]:
+def _erased_proposal(builder: PathBuilder) -> Iterator[StepTried]:
     """Take F3: metadata that a leader has read already erases the ISR that it has proposed since."""
     for member in range(len(builder.members)):
         yield "BecomeFollower", builder.read_metadata(member)

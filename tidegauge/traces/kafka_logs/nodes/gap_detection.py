@@ -12,6 +12,7 @@ from tidegauge.traces.kafka_logs.nodes.steps import (
     LoggedBroker,
     LoggedReplica,
     Send,
+    ThreadPartition,
     fetcher_key,
     may_fetch,
 )
@@ -148,11 +149,11 @@ class GapDetector:
         self._sized: set[str] = set()
         """Partitions whose log end a line has shown when they were loaded."""
         self._without_role: set[str] = set()
-        self._set: dict[tuple[str, str], int] = {}
-        self._raised: dict[tuple[str, str], int] = {}
-        """By thread and partition, the high watermark that the log was given, and one that no line of Partition has yet."""
-        self._answered: dict[tuple[str, str], Send | None] = {}
-        """By thread and partition, the request whose response the thread handled last."""
+        self._set: dict[ThreadPartition, int] = {}
+        self._raised: dict[ThreadPartition, int] = {}
+        """The high watermark that the log was given, and one that no line of Partition has yet."""
+        self._answered: dict[ThreadPartition, Send | None] = {}
+        """The request whose response the thread handled last."""
         self._last_line_about: dict[tuple[str, str], Seen] = {}
         """The last line that shows a value ("leo", "hw", "set", "role", "entry") of a partition, or a request of a thread
         ("send"); "leo before" and the like are of the process before.

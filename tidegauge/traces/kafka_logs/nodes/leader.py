@@ -26,6 +26,7 @@ from tidegauge.traces.kafka_logs.nodes.steps import (
     HighWatermarkSet,
     LoggedBroker,
     LoggedStep,
+    ThreadPartition,
     may_fetch,
     or_null,
     proposal_keys,
@@ -204,7 +205,7 @@ def _handles_another(broker: LoggedBroker, thread: str) -> None:
         _put_aside(broker, broker.counted.pop(key))
 
 
-def _counting(broker: LoggedBroker, key: tuple[str, str], begins: int, ends: int, index: int) -> CountedFetch:
+def _counting(broker: LoggedBroker, key: ThreadPartition, begins: int, ends: int, index: int) -> CountedFetch:
     """Return what a thread has printed so far of the fetch that it handles."""
     counted = broker.counted.get(key)
     # Two looks are two fetches, or an append and a fetch.

@@ -18,7 +18,7 @@ from tidegauge.traces.kafka_logs.nodes import follower, leader, process
 from tidegauge.traces.kafka_logs.nodes.controller import LoggedController
 from tidegauge.traces.kafka_logs.nodes.gap_detection import Gap, GapDetector, clock_set_back
 from tidegauge.traces.kafka_logs.nodes.process import ProcessRun
-from tidegauge.traces.kafka_logs.nodes.steps import OF_A_CONTROLLER, LoggedBroker
+from tidegauge.traces.kafka_logs.nodes.steps import OF_A_CONTROLLER, LoggedBroker, ThreadPartition
 from tidegauge.traces.kafka_logs.parsing.lines import Line, incarnations
 from tidegauge.traces.kafka_logs.parsing.merge_streams import merge_streams, without_copies
 from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine, parse_line
@@ -58,10 +58,10 @@ class LogDirs:
         self._other: dict[str, str] = {}
         """By partition, the directory of the replica's log, and that of the other log of the same name."""
         self._replaced: dict[str, str] = {}
-        self._last: dict[tuple[str, str], str] = {}
+        self._last: dict[ThreadPartition, str] = {}
         """By thread and partition, the directory that the thread named last."""
-        self._astride: set[tuple[str, str]] = set()
-        self._first: set[tuple[str, str]] = set()
+        self._astride: set[ThreadPartition] = set()
+        self._first: set[ThreadPartition] = set()
         """Threads and partitions whose response began with one log and ends with the other, or may have done so (rule 3)."""
         self._swapped: set[str] = set()
         """Partitions whose log was replaced, and no response was seen since."""

@@ -28,6 +28,8 @@ Place = tuple[int, int, int, int]
 Key = tuple[int, int, int]
 """(time, index of the line, order among steps of one line), by which the steps of a replica are sorted."""
 Fields = dict[str, object]
+ThreadPartition = tuple[str, str]
+"""A thread and a partition: a thread works on a partition in one step at a time."""
 
 
 REQUEST_HANDLER, FETCHER_THREAD = "kafka-request-handler-", "ReplicaFetcherThread-"
@@ -325,16 +327,16 @@ class LoggedBroker:
     replicas: dict[str, LoggedReplica] = field(default_factory=dict)
     forgotten: set[str] = field(default_factory=set)
     """Partitions about which no line came since all was forgotten (gap_detection.py)."""
-    open: dict[tuple[str, str], LoggedStep] = field(default_factory=dict)
+    open: dict[ThreadPartition, LoggedStep] = field(default_factory=dict)
     fetchers: dict[tuple[int, int], LoggedFetcher] = field(default_factory=dict)
     """By the leader that it fetches from, and its number: ReplicaFetcherThread-<number>-<leader>."""
-    counted: dict[tuple[str, str], CountedFetch] = field(default_factory=dict)
+    counted: dict[ThreadPartition, CountedFetch] = field(default_factory=dict)
     looked: dict[tuple[str, int, int], CountedFetch] = field(default_factory=dict)
     """By partition, replica and log end, a look at the high watermark that shows a fetch without a `Recorded` line."""
-    setting: dict[tuple[str, str], HighWatermarkSet] = field(default_factory=dict)
+    setting: dict[ThreadPartition, HighWatermarkSet] = field(default_factory=dict)
     """By thread and partition, the high watermark that the log set last and no line of Partition has yet."""
-    expanding: dict[tuple[str, str], LoggedStep] = field(default_factory=dict)
-    proposals: dict[tuple[str, str], LoggedStep] = field(default_factory=dict)
+    expanding: dict[ThreadPartition, LoggedStep] = field(default_factory=dict)
+    proposals: dict[ThreadPartition, LoggedStep] = field(default_factory=dict)
     """By thread and partition, its last proposal."""
     taking_effect: dict[str, LoggedStep] = field(default_factory=dict)
     """By thread, the step whose line it printed before the step; it has happened by the thread's next line."""

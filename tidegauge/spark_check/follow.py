@@ -118,6 +118,7 @@ class ParquetArrivals(Source):
         self._wait(seconds, may_restart=self._starts < STARTS and not self._has_looked())
 
     def _wait(self, seconds: float, *, may_restart: bool) -> None:
+        """Wait for the query; if it fails, start it again (`may_restart`) or raise the reason."""
         from pyspark.errors import StreamingQueryException  # noqa: PLC0415  optional
 
         try:

@@ -48,6 +48,7 @@ def _ids(evidence: ClusterEvidence) -> set[str]:
 
 
 def _units(files: Sequence[ReadFile]) -> list[ClusterGroup[ReadFile]]:
+    """Group files that are surely of one cluster: those of a folder, or each alone where the folder has several nodes."""
     folders: dict[Path, list[ReadFile]] = defaultdict(list)
     for file in files:
         folders[file.path.parent].append(file)

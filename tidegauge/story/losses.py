@@ -203,6 +203,7 @@ class _Bill:
     # A leader that begins below what was committed.
 
     def _by_leader(self, led: _Led) -> None:
+        """Add what a new leader lacks of what had been committed before it led, as far as its start shows."""
         if led.offset is None:
             return
         before = [
@@ -243,6 +244,7 @@ class _Bill:
     # A follower that truncates.
 
     def _by_truncation(self, truncation: StoryEntry) -> None:
+        """Add what a replica lost when it truncated: all of it, or what its leader lacks where it copies the rest again."""
         begin, to = truncation.fields["from"], truncation.fields["to"]
         led = self._leader_of(truncation)
         start = led.offset if led is not None and led.node != truncation.node else None

@@ -31,6 +31,7 @@ class Processes(StoryState):
         node.phase = "started"
 
     def start(self, line: SourcedLine, node: NodeStory) -> None:
+        """Begin a process of a node; what its replicas' lines said of the one before no longer holds."""
         node.start = self.add(line, "start", clean=None)
         node.starts += 1
         node.stop = node.fatal = None

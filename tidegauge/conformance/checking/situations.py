@@ -223,6 +223,7 @@ def _compared(left: Ints, right: Ints | str) -> Ints:
 
 
 def _texts(comparisons: Iterable[Comparison], codes: Iterable[int]) -> Iterator[str]:
+    """Yield the outcome of each comparison, or the value where a field is compared with nothing."""
     for (left, right), code in zip(comparisons, codes, strict=True):
         if code == 0:
             yield NOT_KNOWN

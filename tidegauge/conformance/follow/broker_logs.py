@@ -122,6 +122,7 @@ class PastWindows:
     def _input(
         self, captures: Sequence[Capture], window: Sequence[JudgedBatch], counted: Mapping[int, str], lines: int
     ) -> CheckedInput:
+        """Return the whole input so far: the past windows, and this one without the events that were counted there."""
         findings = InputFindings(list(self._problems | _problems(captures)))
         if not self.count:
             # One window is the whole of the logs: the report can say what `check` says.

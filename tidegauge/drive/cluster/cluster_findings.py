@@ -301,6 +301,7 @@ def _followed(builder: PathBuilder, session: Session) -> Iterator[StepTried]:
 
 
 def _take(builder: PathBuilder, before: Cluster, label: Label) -> bool:
+    """Have the brokers take the step of a scenario; return whether it happened."""
     match label:
         case ("LeaderAppend", member):
             return builder.append(member, -1)

@@ -113,6 +113,7 @@ class ControllerNode:
             self._end()
 
     async def _opened(self, opening: ClusterOpening) -> Lane:
+        """Return a cluster of its own that begins as `opening` says."""
         # Rule 2: first on the process that there is, then on a fresh one.
         for fresh in (False, True):
             if fresh:
@@ -126,6 +127,7 @@ class ControllerNode:
         raise refused(f"a cluster like {opening}", "another")
 
     async def _started(self) -> ControllerProcess:
+        """Return the controller's process; a new one gets the holder first (Lane.hold)."""
         if self._process is None:
             self._process, self._lanes = ControllerProcess(self._build), 0
             await self._process.start()

@@ -410,6 +410,7 @@ def step_line(step: Step) -> str:
 
 
 def _word(value: Any) -> str:
+    """Return an argument of a step as text."""
     match value:
         case None:
             return "none"

@@ -303,6 +303,7 @@ def exercised_by_run(
 
 
 def _count(made: Exercised, played: Collection[_PlayedStep]) -> None:
+    """Add the situations, unlogged steps and rows of rules of played steps to what was exercised."""
     for step, reached in zip(played, situations_of([step.events for step in played]), strict=True):
         seen = Seen(step.times, step.place)
         for situation in reached:

@@ -147,6 +147,7 @@ def _place(topic: WireMessage, partition: WireMessage) -> str:
 
 
 def _single_partition(name: str, response: WireMessage) -> WireMessage:
+    """Return the fields of the only partition or topic in a response of this name."""
     match name:
         case "Fetch":
             return _fetched(response)

@@ -224,6 +224,7 @@ def _login(jaas: str) -> Mapping[str, str]:
 
 
 def _tokens(jaas: str) -> Iterator[str]:
+    """Yield the words of a JAAS line without their quotes; end early at what is no word."""
     at = 0
     while at < len(jaas.rstrip()):
         token = _JAAS_TOKEN.match(jaas, at)

@@ -312,6 +312,7 @@ class Topics:
         return single_entry(partition.connection.request(call), "topics", "partitions")["errorCode"] not in NOT_YET
 
     def _connection_to(self, node: int, brokers: list[WireMessage]) -> BrokerConnection:
+        """Return the connection to a broker that Metadata names; raises NoResponseError if it names none with this id."""
         if node not in self._connections:
             at = {broker["nodeId"]: (broker["host"], broker["port"]) for broker in brokers}
             if node not in at:

@@ -266,6 +266,7 @@ class Listener:
         task.add_done_callback(self._open.pop)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Respond to the requests of a connection, one after the other, until it ends."""
         try:
             while True:
                 writer.write(await self._respond(await _read_frame(reader)))

@@ -166,6 +166,7 @@ def _within(model: BoundedModel, changes: Iterable[tuple[Label, Controller]]) ->
 
 
 def _sessions(model: BoundedModel, image: Controller, up: int) -> ControllerChanges:
+    """Yield the fencing of each live broker and the unfencing of each that runs; `up` is the bit mask of those that run."""
     setup, suffix = model.setup, "Elr" if model.setup.profile.elr else "Broker"
     for b in image.assignment:
         runs = bool(up >> b & 1)

@@ -177,6 +177,7 @@ def _shrink(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
 
 
 def _alter(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
+    """Yield the controller's decision about the proposal in the channel, and the registration if it is accepted."""
     proposal = {"peer": leader, "leader_epoch": EPOCH, "isr": tuple(sorted(src["channel"]["isr"]))}
     if src["controller"] != dst["controller"]:
         yield Event(CONTROLLER, "AlterPartition", {**proposal, "error": NONE})

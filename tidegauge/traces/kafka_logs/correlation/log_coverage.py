@@ -154,6 +154,7 @@ def _accepted(controller: Node) -> Iterator[Hashable]:
 
 
 def _made(controller: Node, response: Mapping[str, Any]) -> Iterator[Hashable]:
+    """Yield the metadata that an AlterPartition response shows to be made: (kind, partition, partition epoch)."""
     for topic in response.get("topics", ()):
         topic_id = str(topic.get("topicId") or topic.get("topicName"))
         for part in topic["partitions"]:

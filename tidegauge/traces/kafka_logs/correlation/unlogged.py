@@ -403,6 +403,7 @@ def _add_handled_fetches(
     responses: Mapping[Hashable, Sequence[LoggedStep]],
     handled: Collection[tuple[Hashable, str]],
 ) -> None:
+    """Add a fetch for each response that a follower took after process `run` of the leader had stopped logging."""
     if run is None or not leader.runs[run].served_on:
         return
     for send in sends:

@@ -579,6 +579,7 @@ def _has_thread(text: str) -> bool:
 
 
 def _look(sample: list[str], given_pattern: str | None) -> Layout | None:
+    """Find the layout of a sample, peeling off one wrapper after the other until the line is Kafka's."""
     wrappers: tuple[Wrapper, ...] = ()
     while True:
         layout = _pattern(sample, wrappers, given_pattern) or (_json(sample, wrappers) if given_pattern is None else None)

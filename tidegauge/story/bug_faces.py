@@ -2,10 +2,8 @@
 
 Rules of this file
 
-1. A row is (bug, what it is, first release that has it, first release that has not, what to do, what it looks like). None:
-   since ever, or not fixed in any release that is known here.
-2. A face is no verdict: it says what the lines look like, and which lines.
-3. The release is what the log says, or what its lines can be of (releases.py). Where that leaves it open, the bug is named.
+1. A face is no verdict: it says what the lines look like, and which lines.
+2. The release is what the log says, or what its lines can be of (releases.py). Where that leaves it open, the bug is named.
 """
 
 from collections import defaultdict
@@ -44,7 +42,9 @@ Face = Callable[[Telling, Sequence[Loss]], Iterator[Sighting]]
 
 
 class KnownFace(NamedTuple):
-    """A known bug, the first release that has it, the first that has not, what to do, and how it is found; None: any."""
+    """A known bug and how it is found. `since` is the first release that has it (None: the first of all), `fixed_in` the
+    first that has not (None: none that is known here).
+    """
 
     bug: str
     says: str

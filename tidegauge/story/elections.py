@@ -190,7 +190,7 @@ class Elections(StoryState):
         join(change, line)
 
     def say_isr_rejected(self, line: SourcedLine) -> None:
-        """Tell a change of the ISR that the controller refused; the line of the broker that proposed it is of one entry."""
+        """Tell a change of the ISR that the controller refused: one entry with what the broker that proposed it says."""
         proposer = optional(line, "proposer")
         change = self.replicas[str(line.partition), proposer].change if proposer is not None else None
         if change is None or change.fields["accepted"] is True:
@@ -205,6 +205,7 @@ class Elections(StoryState):
             )
             if proposer is not None:
                 self.replicas[str(line.partition), proposer].change = change
+        # Two lines of the controller without one of the broker between them are two refusals.
         elif _BY_CONTROLLER in change.said:
             change.fields["times"] += 1
         change.said.add(_BY_CONTROLLER)

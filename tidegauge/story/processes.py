@@ -55,6 +55,7 @@ class Processes(StoryState):
         return start
 
     def say_unclean(self, line: SourcedLine) -> None:
+        """Tell that a process was not stopped in order before; a directory without logs shows nothing."""
         directory = line.fields.get("directory")
         if line.fields.get("logs") == "0" or line.mixed:
             return

@@ -114,6 +114,7 @@ class Walker:
         self._memo = Memo()
         self.start = self._memo.cluster(initial(bounds, as_profile(profile, bounds.brokers), rules))
         self._violations: dict[tuple[Hashable, ...], Violation | None] = {}
+        """By what a state is made of that an invariant reads (see `violation`)."""
 
     def successors(self, cluster: Cluster) -> list[tuple[Label, Cluster]]:
         """Return every enabled label with the state it leads to; `cluster` must come from this walker."""

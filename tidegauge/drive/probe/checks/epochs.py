@@ -229,7 +229,7 @@ def _checks() -> tuple[Check, ...]:
 
 
 def _expect_error(partition: ProbePartition, make_request: RequestMaker, current: int) -> Expectation:
-    error = request_error(current, partition.epoch, True, True)
+    error = request_error(current, partition.epoch, serves=True, fences=True)
     return Expectation(partition.connection, make_request(partition, current), {"errorCode": error})
 
 

@@ -81,7 +81,7 @@ def _stranger(fixtures: Fixtures, *, current: bool) -> Expectation:
     """Fetch as a replica that is not assigned."""
     partition = fixtures.log()
     epoch = partition.epoch if current else UNDEFINED
-    error = fetch_error(epoch, partition.epoch, True, False, True)
+    error = fetch_error(epoch, partition.epoch, serves=True, assigned=False, fences=True)
     return Expectation(partition.connection, partition.fetch(0, current=epoch, replica=STRANGER), {"errorCode": error})
 
 

@@ -271,7 +271,7 @@ def _diverging(partition: ProbePartition) -> WireMessage:
 
 
 def _fenced(partition: ProbePartition) -> WireMessage:
-    return {"errorCode": fetch_error(partition.epoch + 1, partition.epoch, True, True, True)}
+    return {"errorCode": fetch_error(partition.epoch + 1, partition.epoch, serves=True, assigned=True, fences=True)}
 
 
 def _turns(fixtures: Fixtures) -> Script:

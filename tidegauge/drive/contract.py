@@ -11,7 +11,9 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from tidegauge.util.errors import TidegaugeError
 
 Step = tuple[Any, ...]
-"""A name and the step's arguments, such as ("fetch", 2, 0, 0, -1, True)."""
+"""A name and the step's arguments, such as ("fetch", 2, 0, 0, -1, True): those that its kind `takes` (broker/steps.py,
+controller/steps.py), in that order.
+"""
 
 Path = tuple[Step, ...]
 """Steps, in the order in which they are given."""

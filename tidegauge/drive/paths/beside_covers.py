@@ -210,7 +210,8 @@ def change_lines(profile: Profile, cases: Sequence[BrokerCase], reported: frozen
 # Requests that must be refused, and responses with errors: what a cover does not play, since a model's brokers send none.
 #
 # Each path is one of a few beginnings, one such step, and a step that shows whether it has left something behind. An
-# argument takes every kind of value: epochs before, at and after the leader's, offsets below, at and beyond every end.
+# argument takes every kind of value: epochs before, at and after the leader's, offsets below, at and beyond every end. A
+# fetch is ("fetch", peer, current leader epoch, fetch offset, last fetched epoch, whether the peer may join the ISR).
 
 
 IN_SYNC, OUTSIDE = 2, 3

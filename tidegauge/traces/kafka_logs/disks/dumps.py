@@ -26,10 +26,10 @@ from tidegauge.traces.kafka_logs.parsing.parsed_line import METADATA_LOG
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import LARGEST
 
-_DUMPING = re.compile(r"Dumping (?:\S*[/\\])?([^\s/\\]{1,260}-\d{1,9})[/\\](\d{20})\.log(?:\.\w{1,20})?\s*$")
-_BATCH = re.compile(r"baseOffset: (\d{1,19}) lastOffset: (\d{1,19}) ")
+_DUMPING = re.compile(r"Dumping (?:\S*[/\\])?(?P<tp>[^\s/\\]{1,260}-\d{1,9})[/\\](?P<base>\d{20})\.log(?:\.\w{1,20})?\s*$")
+_BATCH = re.compile(r"baseOffset: (?P<first>\d{1,19}) lastOffset: (?P<last>\d{1,19}) ")
 _EPOCH = re.compile(r" partitionLeaderEpoch: (-?\d{1,10}) ")
-_MESSAGE = re.compile(r"offset: (\d{1,19}) position: \d")
+_MESSAGE = re.compile(r"offset: (?P<first>\d{1,19}) position: \d")
 _INVALID = re.compile(r" isvalid: false\b")
 _CHECKPOINTS = {HIGH_WATERMARK_FILE: "hw", LOG_START_FILE: "log_start", LEADER_EPOCH_FILE: "epochs"}
 
@@ -111,7 +111,7 @@ class Dumps:
             batch = _BATCH.search(text) if of_batches else _MESSAGE.match(text)
             if batch is None:
                 continue
-            first, last = int(batch[1]), int(batch[2] if of_batches else batch[1])
+            first, last = int(batch["first"]), int(batch["last" if of_batches else "first"])
             epoch = _EPOCH.search(text)
             # A recovery stops at a batch that is damaged, or whose offsets go back.
             fault = "a batch that is not valid" if _INVALID.search(text) else f"offset {first}" if first < end else ""
@@ -144,7 +144,7 @@ def _segments(path: Path, label: str, problems: list[Problem]) -> Iterator[_Segm
                 seen = True
                 if of_segment is not None:
                     yield of_segment
-                of_segment = None if dumping is None else _SegmentDump(dumping[1], int(dumping[2]), number, [])
+                of_segment = None if dumping is None else _SegmentDump(dumping["tp"], int(dumping["base"]), number, [])
             elif of_segment is not None and ("baseOffset: " in text or text.startswith("offset: ")):
                 of_segment.lines.append((number, text))
     if of_segment is not None:

@@ -21,8 +21,8 @@ from tidegauge.traces.kafka_logs.parsing.lines import Line, LogFile, blocks
 from tidegauge.traces.problems import Problem, note, shown
 
 LAYOUT = "kafka-dump-log --cluster-metadata-decoder"
-_BATCH = re.compile(r"(?:\| )?baseOffset: (\d{1,19}) lastOffset: (\d{1,19}) ")
-_RECORD = re.compile(r"\| offset: \d{1,19} \w+: (-?\d{1,16}) ")
+_BATCH = re.compile(r"(?:\| )?baseOffset: (?P<first>\d{1,19}) lastOffset: (?P<last>\d{1,19}) ")
+_RECORD = re.compile(r"\| offset: \d{1,19} \w+: (?P<created_ms>-?\d{1,16}) ")
 _PAYLOAD = " payload: "
 _MIN_ISR = ("min.insync.replicas", 2)
 """The name of the configuration, and ConfigResource.Type.TOPIC."""
@@ -138,18 +138,19 @@ def read_metadata_dump(path: Path, label: str) -> tuple[LogFile, frozenset[int]]
             batch = _BATCH.match(text)
             # The line of a batch has its offsets; the lines of its records follow.
             if batch is not None:
-                if next_offset is not None and int(batch[1]) > next_offset:
+                first = int(batch["first"])
+                if next_offset is not None and first > next_offset:
                     do = "dump the whole log; what happened between is unknown"
-                    seen = f"offset {batch[1]} after {next_offset - 1}"
+                    seen = f"offset {first} after {next_offset - 1}"
                     note(Problem(label, number, "records without a hole", seen, do, lost=1), problems)
-                from_the_beginning = from_the_beginning or int(batch[1]) == 0
-                next_offset = int(batch[2]) + 1
+                from_the_beginning = from_the_beginning or first == 0
+                next_offset = int(batch["last"]) + 1
                 continue
             at = text.find(_PAYLOAD)
             if at < 0:
                 continue
-            created = _RECORD.match(text)
-            time = max(time, int(created[1]) * 1000) if created is not None else time
+            record_line = _RECORD.match(text)
+            time = time if record_line is None else max(time, int(record_line["created_ms"]) * 1000)
             try:
                 record = json.loads(text[at + len(_PAYLOAD) :])
                 for logger, message in replay.lines(record["type"], record["data"]):

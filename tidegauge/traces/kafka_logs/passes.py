@@ -373,8 +373,8 @@ def _exchange(nodes: Sequence[Node], fetches: Mapping[int, list[LoggedFetch]], m
                 if request.name in handlers:
                     handlers[request.name](request)
                 elif request.name == "LIST_OFFSETS":
-                    for answer in exchanges.list_offsets(request):
-                        listed[answer.replica, node.id, answer.tp].append(answer)
+                    for offset in exchanges.list_offsets(request):
+                        listed[offset.replica, node.id, offset.tp].append(offset)
     for node in nodes:
         for step in node.broker.steps:
             # A fetcher out of range asks its leader by ListOffsets: LATEST, and EARLIEST unless its own log ends beyond that

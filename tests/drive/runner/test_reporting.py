@@ -66,9 +66,9 @@ def test_what_differed_before_a_broker_gave_up_is_a_verdict() -> None:
 
 def test_a_broker_that_gives_up_before_anything_differs_is_told_with_its_path() -> None:
     cases = walks(1, 3, FETCH_TRUNCATION)
-    with pytest.raises(CaseError) as told:
+    with pytest.raises(CaseError) as raised:
         run(NodeThatGivesUp(reference(FETCH_TRUNCATION), 2), cases, reference(FETCH_TRUNCATION))
-    head, path, opening, *steps = str(told.value).splitlines()
+    head, path, opening, *steps = str(raised.value).splitlines()
     assert (head, path) == ("the broker: expected its process to run; seen exit code 1", "on this path:")
     assert opening.strip() == reference(FETCH_TRUNCATION).opening_text(cases[2].opening)
     assert steps == [f"  {at:>2}  {step_text(step)}" for at, step in enumerate(cases[2].path[:2], start=1)]

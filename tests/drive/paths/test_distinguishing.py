@@ -2,13 +2,14 @@
 
 import itertools
 import random
+from collections.abc import Callable, Sequence
 
 import pytest
 
-from tidegauge.drive.broker.contract import REPORTED
+from tidegauge.drive.broker.contract import REPORTED, BrokerCase
 from tidegauge.drive.broker.reference import reference
 from tidegauge.drive.broker.steps import EVERYTHING
-from tidegauge.drive.contract import Capabilities
+from tidegauge.drive.contract import Capabilities, Report, Step, Watch
 from tidegauge.drive.kafka_broker.node import CAN
 from tidegauge.drive.paths.beside_covers import (
     OUT_OF_REACH,
@@ -125,6 +126,35 @@ def test_a_follower_that_has_started_anew_truncates_below_its_first_segment() ->
     starts = [[seen["log_start"] for seen in right.reports(case)] for case in refusals(KAFKA, WIRE)]
     falls = {(before, after) for path in starts for before, after in itertools.pairwise(path) if after < before}
     assert falls == {(5, 0), (5, 4)}
+
+
+class Altered(ReferenceNode[BrokerCase]):
+    """The reference, whose report after each step is changed."""
+
+    def __init__(self, change: Callable[[Step, Report], Report]) -> None:
+        super().__init__(reference(SAFE))
+        self.change = change
+
+    def play(self, cases: Sequence[BrokerCase], watch: Watch) -> None:
+        for number, case in enumerate(cases):
+            opened, *reports = self._reference.reports(case)
+            changed = map(self.change, case.path, reports)
+            all(watch(number, at, report) for at, report in enumerate((opened, *changed)))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        # It keeps the checkpointed high watermark beyond the log that the crash has left.
+        lambda step, seen: {**seen, "hw": step[1]} if step[0] == "crash" and step[1] > step[2] else seen,
+        # After UNKNOWN_SERVER_ERROR it gives its proposal up and does not send it again.
+        lambda step, seen: {**seen, "proposal": None} if step[:2] == ("alter_partition_response", -1) else seen,
+    ],
+)
+def test_a_broker_that_is_wrong_where_no_model_goes_differs_on_a_refusal(change: Callable[[Step, Report], Report]) -> None:
+    cases, right = refusals(SAFE, EVERYTHING), reference(SAFE)
+    assert play(Altered(change), cases, right).differences
+    assert play(Altered(lambda _, seen: seen), cases, right).differences == ()
 
 
 def test_a_response_to_a_proposal_answers_a_producer_that_waits() -> None:

@@ -29,6 +29,7 @@ from tidegauge.drive.broker.reference import BrokerReference, is_possible, missi
 from tidegauge.drive.broker.state import opened
 from tidegauge.drive.contract import Capabilities, Path, Report, Step, frozen
 from tidegauge.drive.runner.reference import Suspect
+from tidegauge.impl.errors import UNKNOWN_SERVER_ERROR
 from tidegauge.impl.profiles import CHANGED, WITHOUT, Profile
 from tidegauge.impl.releases import profile_named
 from tidegauge.impl.rules import (
@@ -260,6 +261,7 @@ PROPOSAL_ERRORS = (
     UNKNOWN_TOPIC_ID,
     INELIGIBLE_REPLICA,
     NEW_LEADER_ELECTED,
+    UNKNOWN_SERVER_ERROR,
 )
 """What a controller may respond to a proposal with. Partition#handleAlterPartitionError."""
 
@@ -274,6 +276,7 @@ def refusals(profile: Profile, capabilities: Capabilities) -> list[BrokerCase]:
         *((PROPOSES, step, ("append", 1)) for step in _proposal_responses()),
         *(((*PROPOSES, ("append", -1)), step, ("append", 1)) for step in _proposal_responses()),
         *((NOT_PROPOSED, step, ("fetch", OUTSIDE, EPOCH, 3, 3, True)) for step in _fetches_of_who_may_not_join()),
+        *((beginning, step, ("metadata", BROKER, EPOCH + 1, 2, (BROKER, IN_SYNC))) for beginning, step in _crashes()),
         # Metadata that is older than the response to a proposal.
         *(((*PROPOSES, COMMITS), step, ("append", 1)) for step in _old_metadata()),
     )
@@ -310,6 +313,12 @@ def _responses() -> Iterator[Step]:
         (*head, NONE, hw, 0, (), diverging, None) for hw in (0, 9) for diverging in product(ANY_EPOCHS[1:], OFFSETS[1:])
     )
     yield from ((*head, NONE, hw, start, *nothing) for hw, start in product(OFFSETS[1:], (0, 1, 2)))
+
+
+def _crashes() -> Iterator[tuple[Path, Step]]:
+    """Yield crashes that lose records below the checkpointed high watermark, which was on disk before they were."""
+    ends = ((hw, log_end) for hw, log_end in product(OFFSETS[1:], OFFSETS[1:]) if log_end < hw)
+    yield from ((beginning, ("crash", *where)) for where in ends for beginning in (PROPOSES, FOLLOWS))
 
 
 def _truncations_around_a_first_segment() -> Iterator[Step]:

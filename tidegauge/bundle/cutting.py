@@ -310,6 +310,7 @@ def write_bundle(
         raise UsageError(f"{named}: expected a file that a reader reads, seen {seen}; docs/operators.md names them")
     excerpts = _Excerpts(selection, Redactor() if redact else None, contents)
     if excerpts.redactor is not None:
+        # All names first, so that a name is replaced by the same one in every file.
         for file in files:
             excerpts.redactor.learn_file(file.name.partition("/")[2])
             if file.kind == SEGMENT or file.path.name == LEADER_EPOCH_FILE:
@@ -421,7 +422,7 @@ class _Excerpts:
 
     def texts(self, file: _File) -> Iterator[str]:
         """Yield the lines of a file as they are kept, with their names: empty ones are left out."""
-        first, fast, time, whole, before = True, False, 0, False, 0
+        first, is_kafkas, time, whole_before, lines_before = True, False, 0, False, 0
         self._kinds.clear()
         for block in blocks(file.path, file.name, []):
             if first and is_binary(block):
@@ -433,21 +434,23 @@ class _Excerpts:
             begin = 0
             if first:
                 layout = layout_of(texts)
-                fast = layout is not None and not layout.wrappers and layout.name in (DOCUMENTED, KAFKAS)
+                is_kafkas = layout is not None and not layout.wrappers and layout.name in (DOCUMENTED, KAFKAS)
                 begin = HEAD
-            needed = lines_matching(block, _NEEDED)[2] if fast else ()
+            # Lines of another layout are kept: only in Kafka's own is it known what of a line is its message (_stub).
+            needed = lines_matching(block, _NEEDED)[2] if is_kafkas else ()
             for at, text in enumerate(texts):
                 if self.selection is not None:
                     found = date_of(text, time)[2]
                     time = found if found is not None else time
                     outside = not selects(self.selection, time, None)
-                    other = fast and whole and bool(needed[at]) and self._of_others(text, time)
-                    whole = text.startswith("[") and text.rstrip("\r").endswith(")")
-                    if (outside and at >= begin) or other:
+                    # A line behind one that is not whole may continue it.
+                    of_others = is_kafkas and whole_before and bool(needed[at]) and self._of_others(text, time)
+                    whole_before = text.startswith("[") and text.rstrip("\r").endswith(")")
+                    if (outside and at >= begin) or of_others:
                         yield ""
                         continue
-                yield text if not fast or self.redactor is None or needed[at] else _stub(text, before + at)
-            first, before = False, before + len(texts)
+                yield text if not is_kafkas or self.redactor is None or needed[at] else _stub(text, lines_before + at)
+            first, lines_before = False, lines_before + len(texts)
 
     def _of_others(self, text: str, time: int) -> bool:
         """Return whether a line is about partitions that are not selected, for every reader."""

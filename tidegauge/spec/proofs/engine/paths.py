@@ -388,7 +388,6 @@ class GroupResult:
     goals: tuple[GoalResult, ...] = ()
     paths: int = 0
     seconds: float = 0.0
-    processor_seconds: float = 0.0
     reason: str = ""
     failures: tuple[GoalResult, ...] = field(default=())
 

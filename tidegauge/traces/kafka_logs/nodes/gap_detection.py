@@ -217,7 +217,7 @@ class GapDetector:
         broker.forgotten.discard(parsed.tp)
         if parsed.kind == "recorded" and self._is_plain_fetch(parsed):
             return
-        breaks = list(self._breaks(parsed, broker))
+        breaks = list(self._breaks(parsed))
         here: Seen = ((broker.run, broker.index), parsed.line.time)
         if broker.stopping:
             self.breaks_behind_signal |= bool(breaks) or self._isr_of_no_proposal(parsed)
@@ -296,12 +296,12 @@ class GapDetector:
         if leads and replica.hw is not None and hw > replica.hw:
             self._raised[thread, parsed.tp] = hw
 
-    def _breaks(self, parsed: ParsedLine, broker: LoggedBroker) -> Iterator[Break]:
+    def _breaks(self, parsed: ParsedLine) -> Iterator[Break]:
         """Yield each contradiction between a line and what the lines before it showed of its replica and thread.
 
         First what every line of a replica needs, then the values that a kind of line has, then what a leader's line needs.
         """
-        kind = parsed.kind
+        kind, broker = parsed.kind, self.broker
         if kind == "sending":
             yield from self._session(parsed)
         if not parsed.tp:
@@ -371,7 +371,19 @@ class GapDetector:
                 yield from _differs(replica.leo, parsed.number("last") + 1, "leo", parsed.tp)
             if in_fetcher and broker.opened(parsed, *TRUNCATES) is None:
                 yield Break(FETCHER, thread, "a follower's log is truncated, and no line says for what")
-        elif kind == "epochs-cut-at-end" and not replica.loaded:
+        else:
+            yield from self._loading(parsed, replica)
+        if kind in _LOOKS and not may_fetch(parsed) and broker.opened(parsed, *_MAKES_IT_LOOK) is None:
+            yield Break(ROLES, ("role", parsed.tp), "a leader looks at its high watermark, and no line says for what")
+        if kind in _OF_A_LEADER and self._leading.get(parsed.tp) is False:
+            acted_before = kind in _WITHOUT_LOCK and named and replica.led_after(broker.counts_from(parsed))
+            if not acted_before:
+                yield Break(ROLES, ("role", parsed.tp), "a follower acts as a leader")
+
+    def _loading(self, parsed: ParsedLine, replica: LoggedReplica) -> Iterator[Break]:
+        """Yield what lines of a log that is loaded contradict: what its disk had, and that it is loaded once."""
+        kind = parsed.kind
+        if kind == "epochs-cut-at-end" and not replica.loaded:
             yield from self._more_on_disk(
                 max(map(int, _EPOCH.findall(parsed.text("entries"))), default=-1), "entry", parsed.tp, CACHE
             )
@@ -381,7 +393,7 @@ class GapDetector:
                 yield Break(EVERYTHING, ("load", parsed.tp), "a log is created for a replica that is loaded")
         elif kind == "log-completed":
             self._sized.add(parsed.tp)
-            if broker.append_in_flight(parsed.tp) is None:
+            if self.broker.append_in_flight(parsed.tp) is None:
                 yield from self._more_on_disk(parsed.number("leo"), "leo", parsed.tp)
         elif kind == "log-loaded":
             yield from self._more_on_disk(parsed.number("hw"), "hw", parsed.tp)
@@ -389,12 +401,6 @@ class GapDetector:
                 yield Break(EVERYTHING, ("load", parsed.tp), "no line says how far the log goes that was loaded")
             if replica.loaded:
                 yield Break(EVERYTHING, ("load", parsed.tp), "a replica is loaded twice by one process")
-        if kind in _LOOKS and not may_fetch(parsed) and broker.opened(parsed, *_MAKES_IT_LOOK) is None:
-            yield Break(ROLES, ("role", parsed.tp), "a leader looks at its high watermark, and no line says for what")
-        if kind in _OF_A_LEADER and self._leading.get(parsed.tp) is False:
-            acted_before = kind in _WITHOUT_LOCK and named and replica.led_after(broker.counts_from(parsed))
-            if not acted_before:
-                yield Break(ROLES, ("role", parsed.tp), "a follower acts as a leader")
 
     def _more_on_disk(self, loaded: int, what: str, tp: str, logger: str = LOG) -> Iterator[Break]:
         """Yield a break if the disk has more than the lines of the process before show: its last lines are missing."""

@@ -261,6 +261,14 @@ def _longest_shutdown(node: Node, send: Send) -> int:
     return max(SHUTDOWN, after) if node.runs[send.run].served_on else SHUTDOWN
 
 
+class _LastLogged(NamedTuple):
+    """The last request that a process of a leader logged: its place among the sends, and when it was handled."""
+
+    run: int | None
+    place: int
+    time: int | None
+
+
 def _last_requests(leader: Node, follower: Node, channel: _Channel, matched: Mapping[int, Send]) -> Iterator[Gap]:
     """Yield gaps where a follower handled responses to unlogged requests before the first, or after the last one."""
     if not leader.runs:
@@ -271,24 +279,24 @@ def _last_requests(leader: Node, follower: Node, channel: _Channel, matched: Map
     for fetch in channel.fetches:
         # A summary asks for nothing that is read, so no step handles its response.
         if id(matched.get(id(fetch))) in places and not fetch.request.line.summarizes:
-            of_run = run_of(leader, fetch.request.handled).number
-            of_runs.setdefault(of_run, []).append((places[id(matched[id(fetch)])], fetch))
-    last_fetches = [
-        (run, fetches_of_run[-1][0], fetches_of_run[-1][1].request.handled) for run, fetches_of_run in of_runs.items()
-    ]
-    ends = [*(fetches_of_run[0][0] for fetches_of_run in of_runs.values()), len(sends)]
-    bounds: list[tuple[int | None, int, int | None]] = [(None, -1, None), *last_fetches]
-    apart = {("answered", id(send)) for (_, at, _), end in zip(bounds, ends, strict=True) for send in sends[at + 1 : end]}
+            run_number = run_of(leader, fetch.request.handled).number
+            of_runs.setdefault(run_number, []).append((places[id(matched[id(fetch)])], fetch))
+    # The last request of each process of the leader, after none. The sends from there to the first request of the next
+    # process are those that no line shows as handled.
+    logged = [_LastLogged(None, -1, None)]
+    logged += [_LastLogged(run, of_run[-1][0], of_run[-1][1].request.handled) for run, of_run in of_runs.items()]
+    ends = [*(of_run[0][0] for of_run in of_runs.values()), len(sends)]
+    apart = {("answered", id(send)) for last, end in zip(logged, ends, strict=True) for send in sends[last.place + 1 : end]}
     handlers: dict[object, list[LoggedStep]] = {}
     for step in follower.broker.steps if apart else ():
         for key in apart.intersection(step.depends_on) if step.name in TAKES_RESPONSES else ():
             handlers.setdefault(key, []).append(step)
     following = [*of_runs, len(leader.runs)]
-    for (run, at, time), end, next_run in zip(bounds, ends, following, strict=True):
+    for (run, place, time), end, next_run in zip(logged, ends, following, strict=True):
         # Rule 2: a leader that was told to stop may have served its last requests without logging them.
         if run is not None and leader.runs[run].served_on:
             continue
-        behind = [send for send in sends[at + 1 : end] if ("answered", id(send)) in handlers]
+        behind = [send for send in sends[place + 1 : end] if ("answered", id(send)) in handlers]
         # A process of the leader without a request of this fetcher may have counted them, told to stop before it answered.
         between = [one for one in leader.runs[0 if run is None else run + 1 : next_run] if one.served_on]
         behind = [send for send in behind if not _answered_behind(leader, between, send, handlers["answered", id(send)])]

@@ -9,6 +9,7 @@ Rules of this file
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from tidegauge.story.losses import DISK, SLACK, UNCLEAN, Loss
 from tidegauge.story.state import NO_LEADER, StoryEntry
@@ -130,17 +131,23 @@ def _process_advice(entry: StoryEntry) -> str | None:
     return None
 
 
+class _LogEnd(NamedTuple):
+    """Where the log of a replica ends, and the line that says so."""
+
+    offset: int
+    source: str
+
+
 def _no_leader(entries: Sequence[StoryEntry], last: StoryEntry) -> list[str]:
     """Say which survivor holds most, where their log ends are known: electing another loses the rest (KIP-1275)."""
-    ends: dict[int, tuple[int, int, str]] = {}
+    ends: dict[int, _LogEnd] = {}
     isr = last.fields["isr"]
     # Only what was said since nobody led: before, every follower copied on.
     for entry in (one for one in entries if one.order >= last.order - SLACK):
         if entry.node is not None and entry.kind == "follower":
-            ends[entry.node] = entry.fields["leader_epoch"], entry.fields["offset"], entry.sources[0]
+            ends[entry.node] = _LogEnd(entry.fields["offset"], entry.sources[0])
         elif entry.node is not None and entry.kind == "loaded" and entry.fields["log_end"] is not None:
-            epoch = ends[entry.node][0] if entry.node in ends else -1
-            ends[entry.node] = epoch, entry.fields["log_end"], entry.sources[0]
+            ends[entry.node] = _LogEnd(entry.fields["log_end"], entry.sources[0])
         elif entry.node is not None and entry.kind == "leader":
             ends.pop(entry.node, None)  # it has appended since: how far is not told
     steps = []
@@ -155,15 +162,16 @@ def _no_leader(entries: Sequence[StoryEntry], last: StoryEntry) -> list[str]:
             f"that was committed ({last.sources[0]})"
         )
     if len(ends) > 1:
-        best = max(ends, key=lambda node: ends[node][1])
+        best = max(ends, key=lambda node: ends[node].offset)
+        longest = ends[best]
         loses = [
-            f"electing {node} loses {end} to {ends[best][1] - 1}"
-            for node, (_, end, _) in sorted(ends.items())
-            if end < ends[best][1]
+            f"electing {node} loses {end.offset} to {longest.offset - 1}"
+            for node, end in sorted(ends.items())
+            if end.offset < longest.offset
         ]
         if loses:
             steps.append(
-                f"if you must elect uncleanly, broker {best}'s log is the longest: {'; '.join(loses)} ({ends[best][2]})"
+                f"if you must elect uncleanly, broker {best}'s log is the longest: {'; '.join(loses)} ({longest.source})"
             )
     return steps
 

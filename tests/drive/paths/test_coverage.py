@@ -16,6 +16,7 @@ from tidegauge.drive.broker.reference import is_possible, read_by_consumer, take
 from tidegauge.drive.broker.state import opened
 from tidegauge.drive.broker.steps import EVERYTHING, step_of
 from tidegauge.drive.contract import frozen
+from tidegauge.drive.paths.beside_covers import refusals
 from tidegauge.drive.paths.cover import cover
 from tidegauge.drive.paths.coverage import (
     COVERED,
@@ -114,6 +115,19 @@ def test_a_cover_exercises_the_whole_of_its_graph() -> None:
     assert small.rows.keys() <= made.rows.keys()
     assert small.unlogged.keys() <= made.unlogged.keys()
     assert made.unlogged["lose_response"].times > 1
+
+
+def test_who_goes_everywhere_has_exercised_every_local_step_and_no_more() -> None:
+    """A refused request has outcomes that no model has: they are counted apart."""
+    model = shipped_models()[SAFE.name]
+    everywhere = [example.case for kind in (model.situations, model.rows, model.unlogged) for example in kind.values()]
+    refused = [case for case in refusals(SAFE, EVERYTHING) if case.path[-2][0] == "fetch"]
+    coverage = coverage_of(exercised_by_run("all", [*everywhere, *refused], {}, SAFE))
+    assert coverage.untouched == ()
+    assert {share.exercised - share.total for share in coverage.shares.values()} == {0}
+    assert {each.share.exercised - each.share.total for each in coverage.actions} == {0}
+    assert {each.action for each in coverage.actions if each.beyond} >= {"HandleFetch"}
+    assert " outcomes, " in coverage_page(coverage)
 
 
 def test_steps_from_the_first_difference_on_show_nothing() -> None:

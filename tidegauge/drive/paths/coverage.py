@@ -354,12 +354,17 @@ class Share(NamedTuple):
 
 
 class ActionShare(NamedTuple):
-    """An action: how often, and where first; its guards with the same, None for those that were not exercised."""
+    """An action: how often, and where first; its exercised guards with the same, and how many of the model's they are."""
 
     action: str
     seen: Seen
     guards: Mapping[Guard, Seen]
-    total: int
+    share: Share
+
+    @property
+    def beyond(self) -> int:
+        """How many of the guards no step of the model has: what refused requests show."""
+        return len(self.guards) - self.share.exercised
 
 
 @dataclass(frozen=True)
@@ -421,7 +426,10 @@ def coverage_of(exercised: Exercised) -> Coverage:
             action,
             seen_actions[action],
             {guard: seen_guards[guard] for guard in sorted(seen_guards) if guard.action == action},
-            sum(guard.action == action for guard in guards),
+            Share(
+                sum(guard.action == action for guard in seen_guards.keys() & guards.keys()),
+                sum(guard.action == action for guard in guards),
+            ),
         )
         for action in COMPARISONS
         if action in seen_actions
@@ -433,6 +441,10 @@ def _local_steps(exercised: Exercised, model: CoveredModel) -> Share:
     """Return how many local steps are in a situation that was exercised."""
     reached: set[Situation] = set()
     for situation in exercised.situations:
+        # What the event of a driven step does not have is not there.
+        if situation in model.situations and not exercised.judged:
+            reached.add(situation)
+            continue
         fitting = [other for other in model.situations if situation.fits(other)]
         # Rule 3: an event of which too little is reported may be any of several.
         if len(fitting) == 1:

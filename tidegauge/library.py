@@ -209,7 +209,7 @@ def check(
     """
     if not sources:
         raise UsageError("check: expected a path or a trace, seen none; name a file or a directory")
-    paths = [os.fspath(source) for source in sources if not isinstance(source, Trace)]
+    paths = [_path(source) for source in sources if not isinstance(source, Trace)]
     traces = [source for source in sources if isinstance(source, Trace)]
     selection = selection_of(topics, partitions, begin, end)
     if traces and selection is not None:
@@ -223,6 +223,14 @@ def check(
         # Of lines and files, as the command tells it: a trace in memory has none.
         story = story_of(given, selection=how.selection) if given else None
         return _view(judged if story is None else replace(judged.with_story(story), files=tuple(files_at(given))))
+
+
+def _path(source: str | os.PathLike[str]) -> str:
+    try:
+        return os.fspath(source)
+    except TypeError:
+        seen = f"seen a {type(source).__name__}; unpack a list, as check(*paths)"
+        raise UsageError(f"expected paths and traces, one by one, {seen}") from None
 
 
 def _profile(profile: str | None, release: str | Mapping[int, str] | None) -> str | None:
@@ -296,7 +304,7 @@ def read(*paths: str | os.PathLike[str], layout: str | None = None) -> tuple[Tra
     >>> tg.check(trace).verdict
     'PASS'
     """
-    readings = [read_whole(os.fspath(path), layout, by_line=True) for path in paths]
+    readings = [read_whole(_path(path), layout, by_line=True) for path in paths]
     traces = tuple(trace for batches, _ in readings for batch in batches for trace in traces_of(batch))
     problems = [str(problem) for _, problems in readings for problem in problems]
     if problems:

@@ -21,6 +21,7 @@ from typing import Any, BinaryIO
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.util.bounds import unpacked
 from tidegauge.util.errors import UsageError
+from tidegauge.util.files import refuse_unnamed
 
 HEADER_KEY = "TIDEGAUGE.bundle"
 VERSION = 1
@@ -104,6 +105,7 @@ def opened(paths: Sequence[str]) -> Iterator[tuple[list[str | BundledPath], Sele
         given: list[str | BundledPath] = []
         selection = None
         for number, path in enumerate(paths):
+            refuse_unnamed(path)
             header = header_of(Path(path)) if path != "-" else None
             if header is None:
                 given.append(path)

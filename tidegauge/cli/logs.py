@@ -60,9 +60,11 @@ def bundle_command(args: argparse.Namespace) -> int:
     """Copy what check and story need from logs into one file, which both read. The contents of records are left out."""
     from tidegauge.bundle.cutting import write_bundle
     from tidegauge.traces.problems import counted
-    from tidegauge.util.files import replacing
+    from tidegauge.util.files import refuse_unnamed, replacing
     from tidegauge.util.foreign_text import visible
 
+    for path in args.path:
+        refuse_unnamed(path)
     missing = [path for path in args.path if not Path(path).exists()]
     if missing:
         raise UsageError(f"bundle: expected a file or a directory, seen none at {missing[0]}; check the path")

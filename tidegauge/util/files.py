@@ -52,6 +52,12 @@ def writable(target: str | Path) -> None:
         raise _refused(target, "a directory that can be written to", "one that cannot")
 
 
+def refuse_unnamed(path: str | os.PathLike[str]) -> None:
+    """Raise UsageError for an empty path: pathlib takes it for the current directory."""
+    if not os.fspath(path):
+        raise UsageError("expected a path, seen an empty one (a variable that is not set?); name a file or a directory")
+
+
 def directory(target: str | Path) -> Path:
     """Return the directory `target`, made if it does not exist. Raises UsageError if it cannot be written to."""
     _refuse_uri(target)

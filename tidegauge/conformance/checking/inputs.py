@@ -31,7 +31,7 @@ from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import MISSING, Config, Trace
 from tidegauge.util.bounds import has_long_line
 from tidegauge.util.errors import UsageError
-from tidegauge.util.files import elsewhere
+from tidegauge.util.files import elsewhere, refuse_unnamed
 
 LOGS = "broker logs"
 HEAD = 65_536
@@ -103,10 +103,13 @@ STDIN = "-"
 
 @contextmanager
 def open_input(path: str | PathLike[str]) -> Iterator[InputSource]:
-    """Provide the source that a path of the command line names."""
+    """Provide the source that a path of the command line names. Raises UsageError where there is none."""
+    refuse_unnamed(path)
     if str(path) != STDIN:
         yield InputSource(Path(path), str(path))
         return
+    if sys.stdin is None:
+        raise UsageError("-: expected standard input, seen that it is closed; name a file, or give the input by a pipe")
     # Standard input is copied into a file: its kind is known only after its beginning was read, and it may be read twice.
     with tempfile.TemporaryDirectory(prefix="tidegauge-stdin-") as folder:
         copied = Path(folder) / "stdin"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from tidegauge.traces.kafka_logs.correlation.exchanges import EARLIEST, LATEST, Exchanges, ListedOffset
+from tidegauge.traces.kafka_logs.correlation.exchanges import EARLIEST, LATEST, Exchanges, OffsetForTimestamp
 from tidegauge.traces.kafka_logs.correlation.log_coverage import silent_controller, silent_loggers
 from tidegauge.traces.kafka_logs.correlation.match import match, match_summaries
 from tidegauge.traces.kafka_logs.correlation.order import BREAKS_VALUE, order_of_node
@@ -348,7 +348,7 @@ def _as_problem(request: LoggedRequest, problems: list[Problem]) -> Iterator[Non
 def _exchange(nodes: Sequence[Node], fetches: Mapping[int, list[LoggedFetch]], matched: Mapping[int, Send]) -> None:
     """Turn requests into steps."""
     # By replica, leader and partition, in the order in which they were told.
-    listed: dict[tuple[int, int, str], list[ListedOffset]] = defaultdict(list)
+    listed: dict[tuple[int, int, str], list[OffsetForTimestamp]] = defaultdict(list)
     handled = {
         (key, step.tp): step
         for node in nodes
@@ -383,7 +383,7 @@ def _exchange(nodes: Sequence[Node], fetches: Mapping[int, list[LoggedFetch]], m
                 _leader_range(step, listed[node.id, int(str(step.fields["peer"])), step.tp])
 
 
-def _leader_range(step: LoggedStep, listed: list[ListedOffset]) -> None:
+def _leader_range(step: LoggedStep, listed: list[OffsetForTimestamp]) -> None:
     """Add the leader's end, and its start if the fetcher asked for that, too, to the step of a fetcher out of range."""
     if listed and listed[0].timestamp == LATEST:
         step.fields.setdefault("leader_end", listed.pop(0).offset)

@@ -64,7 +64,7 @@ class _RequestPlace(NamedTuple):
     at: str
 
 
-class ListedOffset(NamedTuple):
+class OffsetForTimestamp(NamedTuple):
     """An offset in a ListOffsets response; `timestamp` is what was asked for, LATEST or EARLIEST."""
 
     replica: int
@@ -308,7 +308,7 @@ class Exchanges:
                 return step
         return None
 
-    def list_offsets(self, request: LoggedRequest) -> list[ListedOffset]:
+    def list_offsets(self, request: LoggedRequest) -> list[OffsetForTimestamp]:
         """Return the offsets that a fetcher was told: it asks for LATEST or EARLIEST."""
         timestamps = {
             (topic["name"], int(part["partitionIndex"])): int(part["timestamp"])
@@ -317,7 +317,7 @@ class Exchanges:
         }
         replica = int(request.body.get("replicaId", -1))
         return [
-            ListedOffset(
+            OffsetForTimestamp(
                 replica,
                 f"{topic['name']}-{part['partitionIndex']}",
                 timestamps[topic["name"], int(part["partitionIndex"])],

@@ -109,7 +109,7 @@ class Replica(NamedTuple):
     min_isr: int = 1
 
 
-Taken = tuple[int, Replica]
+TakenRow = tuple[int, Replica]
 """A row that is taken next, by its number, and what it leaves."""
 
 
@@ -524,7 +524,7 @@ class _Node:
 
     def __init__(self, front: int, beyond: frozenset[int], replica: Replica, depth: int) -> None:
         self.front, self.beyond, self.replica, self.depth = front, beyond, replica, depth
-        self.choices: Iterator[Taken] | None = None
+        self.choices: Iterator[TakenRow] | None = None
 
 
 class _Search:
@@ -538,9 +538,9 @@ class _Search:
         self.least_end = list(accumulate([row.ends for row in reversed(rows)], min, initial=1 << 62))[::-1]
         self.least_begin = list(accumulate([row.begins for row in reversed(rows)], min, initial=1 << 62))[::-1]
 
-    def run(self, placement: Ordered) -> list[Taken]:
+    def run(self, placement: Ordered) -> list[TakenRow]:
         """Return the rows in the order that was found, each with what it left."""
-        taken: list[Taken] = []
+        taken: list[TakenRow] = []
         stack = [_Node(0, frozenset(), self.begin, 0)]
         dead: set[tuple[int, frozenset[int], Replica]] = set()
         # How far the search came before it had to go back, and where it was then.
@@ -583,7 +583,7 @@ class _Search:
             furthest, returns = -1, 0
         return taken
 
-    def _after(self, node: _Node, at: int, replica: Replica, sequence: list[Taken]) -> _Node:
+    def _after(self, node: _Node, at: int, replica: Replica, sequence: list[TakenRow]) -> _Node:
         """Return the next point with a choice, or one not far behind; add to `sequence` what is taken until then."""
         if at != node.front:
             return _Node(node.front, node.beyond | {at}, replica, len(sequence))
@@ -649,7 +649,7 @@ class _Search:
             if all(one < front or one in beyond for one in row.follows):
                 yield at
 
-    def _choices(self, node: _Node) -> Iterator[Taken]:
+    def _choices(self, node: _Node) -> Iterator[TakenRow]:
         """Yield what may come next and fits: observers first, then by stamp; right after a cause, the raise."""
         rows, replica = self.rows, node.replica
         only = self._only(node.front, node.beyond, replica)
@@ -657,10 +657,10 @@ class _Search:
             yield node.front, only
             return
         due = replica.due != UNKNOWN and replica.due > replica.hw
-        changing: list[Taken] = []
-        observing: list[Taken] = []
-        apart: list[Taken] = []
-        between: list[Taken] = []
+        changing: list[TakenRow] = []
+        observing: list[TakenRow] = []
+        apart: list[TakenRow] = []
+        between: list[TakenRow] = []
         for at in self._open(node):
             broken, after = self._take(at, replica)
             # Read, then another thread raised, then counted: there is no event for a count at a later high watermark than
@@ -753,7 +753,7 @@ _LEAVES = {
 """What a row leaves that a check may rest on."""
 
 
-def checks_of(rows: Sequence[Row], sequence: Sequence[Taken], search: _Search) -> Iterator[tuple[int, str, bool]]:
+def checks_of(rows: Sequence[Row], sequence: Sequence[TakenRow], search: _Search) -> Iterator[tuple[int, str, bool]]:
     """Yield the row and the rule of each check of a leader, and whether it depends on the order of the rows."""
     leader, states = search.leader, [search.begin, *(after for _, after in sequence)]
     # What ends before a row begins comes before it, and what begins after its end comes after it.
@@ -791,7 +791,7 @@ def checks_of(rows: Sequence[Row], sequence: Sequence[Taken], search: _Search) -
         yield at, rule, depends and take(row, at, found, leader)[0] == FITS
 
 
-def _low_reads(rows: Sequence[Row], sequence: Sequence[Taken], begin: Replica) -> Iterator[tuple[LoggedStep, int]]:
+def _low_reads(rows: Sequence[Row], sequence: Sequence[TakenRow], begin: Replica) -> Iterator[tuple[LoggedStep, int]]:
     """Yield each read that shows a lower high watermark than any that the replica had while it may have been made.
 
     Partition#readRecords takes it from the log, once; one that waited is read again before it is answered. A lower one
@@ -829,7 +829,7 @@ def _lowest_between(values: Sequence[int]) -> Callable[[int, int], int]:
     return least
 
 
-def _later(rows: Sequence[Row], at: int, before: Sequence[Taken], replica: Replica) -> Iterator[Replica]:
+def _later(rows: Sequence[Row], at: int, before: Sequence[TakenRow], replica: Replica) -> Iterator[Replica]:
     """Yield what a row finds if rows before it, each with what it found, come after it: the last, the last two, .."""
     stay: set[int] = set()
     for other, found in before:
@@ -869,7 +869,7 @@ def _leads_to(rows: Sequence[Row], first: int, second: int) -> bool:
 # From rows back to events
 
 
-def _events(rows: Sequence[Row], sequence: Sequence[Taken], begin: Replica) -> list[LoggedStep]:
+def _events(rows: Sequence[Row], sequence: Sequence[TakenRow], begin: Replica) -> list[LoggedStep]:
     """Return the events in order, each with its place and the high watermark that it found and left.
 
     `sequence` has the rows in order, each with what it left.

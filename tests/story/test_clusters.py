@@ -28,6 +28,17 @@ def test_the_story_of_two_clusters_is_that_of_each(tmp_path: Path) -> None:
     assert len({entry.fields["cluster"] for entry in together.entries}) == 2
 
 
+def test_what_is_named_twice_is_told_once() -> None:
+    """A folder again, or with a file in it: read twice, its broker looked like one that had lost its disk."""
+    folder = shipped()["3.4.0/b-kill-leader"]
+    file = next(folder.rglob("server.log*"))
+    once = story_of([folder]).as_json()
+    assert once["losses"]
+    for paths in ([folder, folder], [file, folder]):
+        again = story_of(paths).as_json()
+        assert (again["losses"], again["story"]) == (once["losses"], once["story"])
+
+
 def test_a_topic_that_was_created_anew_is_no_second_cluster(wild: Path) -> None:
     story = story_of([wild / "zk-3.9-recreated"])
     assert not any("cluster" in entry.fields for entry in story.entries)

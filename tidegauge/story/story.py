@@ -116,7 +116,7 @@ def story_of(
     """
     problems: list[Problem] = []
     existing = [Path(path) for path in paths if str(path) != "-" and Path(path).exists()]
-    files = read_files(existing, problems, selection)
+    files = read_files(_outermost(existing), problems, selection)
     echo(f"{len(files)} files, {sum(file.lines for file in files):,} lines read")
     story = Story(files=files, problems=problems)
     clusters = files_by_cluster(files)
@@ -125,6 +125,14 @@ def story_of(
     story.entries.sort(key=lambda entry: entry.order)
     story.losses.sort(key=lambda loss: loss.order)
     return story
+
+
+def _outermost(paths: Sequence[Path]) -> list[Path]:
+    """Leave out what another path is or holds: a line that is read twice looks like two brokers."""
+    by_place: dict[Path, Path] = {}
+    for path in paths:
+        by_place.setdefault(path.resolve(), path)
+    return [path for place, path in by_place.items() if not by_place.keys() & set(place.parents)]
 
 
 def _add_cluster(story: Story, files: Sequence[ReadFile], several: bool) -> None:

@@ -131,8 +131,8 @@ class ReadFile:
         return tuple(sorted(set().union(*self.ids.values())))
 
 
-def text_files(path: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the files at and below a path that may be text, with what reports call them."""
+def text_files(path: Path, problems: list[Problem]) -> Iterator[tuple[Path, str]]:
+    """Yield the files at and below a path that may be text, with what reports call them; folders not read are problems."""
     if path.is_file():
         yield path, path.name.removesuffix(".gz")
         return
@@ -147,6 +147,7 @@ def text_files(path: Path) -> Iterator[tuple[Path, str]]:
                     folders.append((entry, deep + 1))
             elif entry.is_file() and not _NO_TEXT.fullmatch(entry.name.removesuffix(".gz")):
                 yield entry, entry.relative_to(path).as_posix().removesuffix(".gz")
+    problems += walk.left_out.values()
 
 
 def selects(selection: Selection | None, time: int, partition: str | None) -> bool:
@@ -161,7 +162,10 @@ def selects(selection: Selection | None, time: int, partition: str | None) -> bo
 def read_files(paths: Sequence[Path], problems: list[Problem], selection: Selection | None = None) -> list[ReadFile]:
     """Read every text file at the paths; each line knows its node, where that can be told."""
     files = [
-        file for path in paths for one, label in text_files(path) if (file := read_file(one, label, problems, selection))
+        file
+        for path in paths
+        for one, label in text_files(path, problems)
+        if (file := read_file(one, label, problems, selection))
     ]
     _attribute(files)
     return files

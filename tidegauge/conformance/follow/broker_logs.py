@@ -463,7 +463,7 @@ class StoryNews:
     def story(self) -> Story | None:
         """Tell the story of the logs as they are; None if they are too large."""
         size = 0
-        for path, _ in text_files(self.path):
+        for path, _ in text_files(self.path, []):
             # A log that is rotated may be gone since the folder was listed.
             with suppress(OSError):
                 size += path.stat().st_size

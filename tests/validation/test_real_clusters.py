@@ -1,8 +1,11 @@
 """What surrounds real clusters, without one: shapes by seed, the truth, what is right, and logs cut down to a partition."""
 
+import gzip
 import json
 import os
+import zlib
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,8 +14,8 @@ from tidegauge.traces.kafka_logs.capture import read, shipped
 from tidegauge.traces.schema import Event
 from tidegauge.traces.segments import batch_of, write
 from validation.real_clusters.judgement import PACKED, Judgement, Rightness, judged, pack, unpacked
-from validation.real_clusters.nodes import STOCK_FILES, TWO_FILES, log4j, log4j2
-from validation.real_clusters.one_partition import fetched_partitions, write_partitions
+from validation.real_clusters.nodes import STOCK_FILES, TWO_FILES, ClusterNode, log4j, log4j2
+from validation.real_clusters.one_partition import fetched_partitions, lines_of, write_partitions
 from validation.real_clusters.shapes import BY_SIZE, BY_TIME, INCIDENTS, ClusterShape, shape_of
 from validation.real_clusters.truth import Acknowledged, ReadAgain, Truth, differences, truth_of
 
@@ -137,6 +140,16 @@ def test_the_partitions_of_a_fetch_are_those_that_it_names(tmp_path: Path) -> No
     assert list(fetched_partitions(path, {})) == [(2, "broker-2-fetcher-0", ["a-0", "a-1", "b-2"])]
 
 
+def test_the_lines_of_a_stream_that_was_cut_are_those_that_are_there(tmp_path: Path) -> None:
+    lines = [LINE.format(f"line {number}") for number in range(2000)]
+    whole = gzip.compress("".join(lines).encode())
+    for end in (len(whole), len(whole) // 2):
+        (tmp_path / "server.log.1.gz").write_bytes(whole[:end])
+        found = list(lines_of(tmp_path / "server.log.1.gz"))
+        assert found[:100] == lines[:100]
+        assert (found == lines) is (end == len(whole))
+
+
 def test_a_seed_draws_the_same_shape_and_seeds_draw_all_incidents() -> None:
     shapes = [shape_of(seed) for seed in range(300)]
     assert shapes == [shape_of(seed) for seed in range(300)]
@@ -156,6 +169,27 @@ def test_each_file_of_the_logging_configuration_has_its_own_loggers(files: dict[
         for rolled, how in ((BY_TIME, "yyyy-MM-dd"), (BY_SIZE, "KB")):
             lines = "\n".join(text(Path("/logs"), files, rolled))
             assert lines.count("RollingFile") == lines.count(how) == len({"server", *files.values()})
+            assert not any(line.endswith(".gz") for line in text(Path("/logs"), files, rolled))
+    for rolled in (BY_TIME, BY_SIZE):
+        lines = "\n".join(log4j2(Path("/logs"), files, rolled, compressed=True))
+        assert lines.count(".gz\n") == lines.count("RollingFile")
+
+
+def test_the_logs_of_a_node_are_kept_with_public_paths_and_a_stream_that_was_cut_stays_cut(tmp_path: Path) -> None:
+    """A process that is killed while it compresses what it has rolled leaves the beginning of a stream."""
+    with closing(ClusterNode(7, "4.3.1", 288, 1, TWO_FILES, {}, BY_SIZE, compressed=True)) as node:
+        text = f"Log loaded in {node.home}/data/a-0\n".encode() * 400
+        (node.logs / "server.log").write_bytes(text)
+        (node.logs / "server.log.2.gz").write_bytes(gzip.compress(text))
+        (node.logs / "server.log.1.gz").write_bytes(gzip.compress(text)[:-20])
+        node.keep_logs(tmp_path / "n7")
+    kept = b"Log loaded in /var/lib/kafka/n7/a-0\n"
+    assert (tmp_path / "n7" / "server.log").read_bytes() == kept * 400
+    assert gzip.decompress((tmp_path / "n7" / "server.log.2.gz").read_bytes()) == kept * 400
+    begun = (tmp_path / "n7" / "server.log.1.gz").read_bytes()
+    assert zlib.decompressobj(31).decompress(begun).startswith(kept)
+    with pytest.raises(EOFError):
+        gzip.decompress(begun)
 
 
 def test_what_is_asked_for_is_in_place_of_what_the_seed_draws() -> None:

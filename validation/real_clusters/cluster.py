@@ -48,7 +48,7 @@ class RunningCluster:
             directories = shape.directories if role == "broker" else 1
             files = STOCK_FILES if shape.stock_files else TWO_FILES
             properties = _properties(shape, number, role)
-            return ClusterNode(number, shape.release, heap, directories, files, properties, shape.rolled)
+            return ClusterNode(number, shape.release, heap, directories, files, properties, shape.rolled, shape.compressed)
 
         self.controllers = {n: node(n, "controller") for n in range(FIRST_CONTROLLER, FIRST_CONTROLLER + shape.controllers)}
         self.brokers = {n: node(n, "broker") for n in range(1, shape.brokers + 1)}

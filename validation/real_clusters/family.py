@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from validation.real_clusters.judgement import PACKED, UNPACKED, Judgement, Rightness, judged, pack, unpacked
-from validation.real_clusters.one_partition import fetched_partitions, topic_names, write_partitions
+from validation.real_clusters.one_partition import fetched_partitions, lines_of, topic_names, write_partitions
 from validation.real_clusters.run import TRUTH, run
 from validation.real_clusters.shapes import ClusterShape
 
@@ -26,7 +26,7 @@ MOST_CASES, MOST_SUSPECTS, LARGEST_CASE = 3, 5, 400_000
 
 COLUMNS = ("seed", "cluster", "what happened", "truth", "verdict", "right?", "what it says", "suspected kind")
 HEAD = f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}"
-_AT = re.compile(r"\((\S+\.log(?:\.\d+)?):(\d+)\)")
+_AT = re.compile(r"\((\S+\.log[\w.-]*):(\d+)\)")
 _NAMED = re.compile(r"\b((?:[a-z]+|__\w+)-\d+)(?=[=,\]} ])")
 
 
@@ -177,10 +177,10 @@ def _suspects(logs: Path, judgement: Judgement) -> list[tuple[str, ...]]:
     for explained in judgement.report.get("explanations", ()):
         failed.setdefault(explained["rule"], explained["tp"])
     chosen: list[tuple[str, ...]] = [(tp,) for tp in dict.fromkeys(failed.values())]
-    names = topic_names(sorted(logs.rglob("*.log"))) if judgement.missing else {}
+    names = topic_names(sorted(logs.rglob("*.log*"))) if judgement.missing else {}
     for text in judgement.missing[:6]:
         for path, line in _AT.findall(text):
-            is_request_log = path.endswith("request.log")
+            is_request_log = "request.log" in path
             fetches = list(fetched_partitions(logs / path, names)) if is_request_log else []
             if fetches:
                 chosen += _of_fetchers(fetches, int(line))
@@ -201,6 +201,5 @@ def _of_fetchers(fetches: Sequence[tuple[int, str, list[str]]], line: int) -> li
 def _partitions_at(path: Path, number: int) -> list[str]:
     if not path.is_file():
         return []
-    with path.open(encoding="utf-8", errors="backslashreplace") as file:
-        text = next((line for at, line in enumerate(file, 1) if at == number), "")
+    text = next((line for at, line in enumerate(lines_of(path), 1) if at == number), "")
     return list(dict.fromkeys(_NAMED.findall(text)))

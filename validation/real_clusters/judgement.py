@@ -86,7 +86,7 @@ class Judgement:
         return Rightness.UNTRUE_GAP if self.verdict == "INCONCLUSIVE" else Rightness.BAD
 
 
-_PLACE = re.compile(r"[^\s(]+\.log(?:\.\d+)?:\d+|\b\d+(?::\d+)*\b")
+_PLACE = re.compile(r"[^\s(]+\.log[\w.-]*:\d+|\b\d+(?::\d+)*\b")
 
 
 def judged(logs: Path) -> Judgement:

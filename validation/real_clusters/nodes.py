@@ -7,12 +7,14 @@ Rules of this file
 3. The logs of a node are kept with its own paths replaced by those that brokers have: /var/lib/kafka.
 """
 
+import gzip
 import os
 import shutil
 import signal
 import socket
 import time
 import uuid
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -37,6 +39,8 @@ JVM_FLAGS = ("-Xms96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-Use
 
 MINUTES, PART_KB, MOST_PARTS = "yyyy-MM-dd-HH-mm", 1000, 300
 """Of rolled logs: Kafka's own configuration rolls them by the hour."""
+GZIP, TRAILER = 31, 8
+"""What zlib calls gzip, and the bytes that end its stream."""
 
 PUBLIC_FOLDER = "/var/lib/kafka"
 LOGS = "logs"
@@ -57,19 +61,20 @@ def free_port() -> int:
     raise OSError(f"ports: expected a free one in {PORTS}; seen none of 200")
 
 
-def log4j2(folder: Path, files: Mapping[str, str], rolled: str = "") -> Iterator[str]:
+def log4j2(folder: Path, files: Mapping[str, str], rolled: str = "", compressed: bool = False) -> Iterator[str]:
     """Yield the lines of a log4j2.properties with every logger that a judgement needs; `rolled` as in a shape."""
+    ending = ".gz" if compressed else ""
     yield "status = warn"
     for name in (SERVER, *dict.fromkeys(files.values())):
         yield f"appender.{name}.type = {'RollingFile' if rolled else 'File'}"
         yield f"appender.{name}.name = {name}"
         yield f"appender.{name}.fileName = {folder}/{name}.log"
         if rolled == BY_TIME:
-            yield f"appender.{name}.filePattern = {folder}/{name}.log.%d{{{MINUTES}}}"
+            yield f"appender.{name}.filePattern = {folder}/{name}.log.%d{{{MINUTES}}}{ending}"
             yield f"appender.{name}.policy.type = TimeBasedTriggeringPolicy"
         elif rolled == BY_SIZE:
             # Here the newest part has the highest number, in Log4j 1 the lowest.
-            yield f"appender.{name}.filePattern = {folder}/{name}.log.%i"
+            yield f"appender.{name}.filePattern = {folder}/{name}.log.%i{ending}"
             yield f"appender.{name}.policy.type = SizeBasedTriggeringPolicy"
             yield f"appender.{name}.policy.size = {PART_KB}KB"
             yield f"appender.{name}.strategy.type = DefaultRolloverStrategy"
@@ -83,7 +88,7 @@ def log4j2(folder: Path, files: Mapping[str, str], rolled: str = "") -> Iterator
             yield f"logger.l{number}.additivity = false\nlogger.l{number}.appenderRef.own.ref = {files[name]}"
 
 
-def log4j(folder: Path, files: Mapping[str, str], rolled: str = "") -> Iterator[str]:
+def log4j(folder: Path, files: Mapping[str, str], rolled: str = "", _compressed: bool = False) -> Iterator[str]:
     """Yield those of a log4j.properties, for 3.x."""
     kind = {BY_TIME: "DailyRollingFileAppender", BY_SIZE: "RollingFileAppender"}.get(rolled, "FileAppender")
     yield f"log4j.rootLogger=INFO, {SERVER}"
@@ -115,9 +120,10 @@ class ClusterNode:
         files: Mapping[str, str],
         properties: Mapping[str, object],
         rolled: str = "",
+        compressed: bool = False,
     ) -> None:
         self.number, self.port, self.release, self._heap_mb = number, free_port(), release, heap_mb
-        self._files, self._rolled = files, rolled
+        self._files, self._rolled, self._compressed = files, rolled, compressed
         self._guarded = Guarded("tidegauge-cluster-")
         self.home = self._guarded.home
         self.logs = self.home / LOGS
@@ -199,11 +205,17 @@ class ClusterNode:
         paths = [(str(path).encode(), f"{public}{path.name.removeprefix('data')}".encode()) for path in self.directories]
         paths.append((str(self.home).encode(), public.encode()))
         for path in sorted(self.logs.iterdir()):
-            content = path.read_bytes()
+            content, packed = path.read_bytes(), path.suffix == ".gz"
+            if packed:
+                stream = zlib.decompressobj(GZIP)
+                content = stream.decompress(content)
             for private, shown in paths:
                 content = content.replace(private, shown)
-            (target / path.name).write_bytes(content)
             size += len(content)
+            if packed:
+                # A process that was killed while it compressed leaves the beginning of a stream, beside the file itself.
+                content = gzip.compress(content, 1, mtime=0)[: None if stream.eof else -TRAILER]
+            (target / path.name).write_bytes(content)
         return size
 
     def last_words(self) -> str:
@@ -235,7 +247,8 @@ class ClusterNode:
         (self.home / CONFIGURATION).write_text(_properties(self.properties), encoding="utf-8")
         text = log4j2 if major(self.release) == 4 else log4j
         name = "log4j2.properties" if major(self.release) == 4 else "log4j.properties"
-        (self.home / name).write_text("\n".join(text(self.logs, self._files, self._rolled)) + "\n", encoding="utf-8")
+        lines = text(self.logs, self._files, self._rolled, self._compressed)
+        (self.home / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def class_archive(release: str) -> Path:

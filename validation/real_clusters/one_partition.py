@@ -13,6 +13,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ class KeptPartitions:
             place.parent.mkdir(parents=True, exist_ok=True)
             with place.open("w", encoding="utf-8", newline="\n") as out:
                 node = _node(path)
-                for number, line in enumerate(_lines(path)):
+                for number, line in enumerate(lines_of(path)):
                     kept = self._kept_line(path, node, number, line)
                     if kept is not None:
                         out.write(kept)
@@ -72,7 +73,7 @@ class KeptPartitions:
     def _read_sessions(self) -> None:
         for path in self._files:
             full_fetches: dict[str, list[int]] = defaultdict(list)
-            for number, line in enumerate(_lines(path)):
+            for number, line in enumerate(lines_of(path)):
                 if _REQUEST in line and '"FETCH"' in line:
                     _, document, _ = _parsed(line)
                     if document is not None and _lists(self._pruned(document["request"]), _LISTS):
@@ -153,7 +154,7 @@ def topic_names(files: Iterable[Path]) -> dict[str, str]:
     """Return the topic of each topic id that the logs name."""
     names = {}
     for path in files:
-        for line in _lines(path):
+        for line in lines_of(path):
             for match in _ID.finditer(line) if "opic" in line else ():
                 name, topic_id = (text for text in match.groups() if text is not None)
                 names[topic_id] = name
@@ -162,7 +163,7 @@ def topic_names(files: Iterable[Path]) -> dict[str, str]:
 
 def fetched_partitions(path: Path, names: Mapping[str, str]) -> Iterator[tuple[int, str, list[str]]]:
     """Yield the number, the client and the partitions of each fetch in a request log that names some."""
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in enumerate(lines_of(path), 1):
         if _REQUEST in line and '"FETCH"' in line:
             _, document, _ = _parsed(line)
             topics = document["request"].get("topics") if document is not None else None
@@ -180,9 +181,10 @@ def write_partitions(source: Path, target: Path, partitions: Collection[str]) ->
     KeptPartitions(source, partitions).write(target)
 
 
-def _lines(path: Path) -> Iterator[str]:
+def lines_of(path: Path) -> Iterator[str]:
+    """Yield the lines of a log, compressed or not; of a stream that was cut those that are there."""
     opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rt", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+    with opened(path, "rt", encoding="utf-8", errors="backslashreplace", newline="\n") as file, suppress(EOFError):
         yield from file
 
 

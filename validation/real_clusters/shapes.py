@@ -73,6 +73,8 @@ class ClusterShape:
     incidents: tuple[str, ...]
     rolled: str = ""
     """`BY_TIME`, `BY_SIZE`, or "" where each log is one file."""
+    compressed: bool = False
+    """Whether Log4j 2 compresses what it has rolled; Log4j 1 cannot."""
 
     @property
     def words(self) -> str:
@@ -84,6 +86,7 @@ class ClusterShape:
             f"{self.brokers} brokers, {self.controllers} controllers, {self.fetchers} fetchers, {self.directories} dirs, "
             f"min ISR {self.min_isr}, {', '.join(clients)}, consumers {'/'.join(self.consumers) or 'none'}"
             f"{', large records' if self.large_records else ''}{', rolled ' + self.rolled if self.rolled else ''}"
+            f"{', compressed' if self.rolled and self.compressed else ''}"
             f", lag {self.lag_ms} ms"
         )
 
@@ -148,6 +151,7 @@ def shape_of(
         rate=random.choice((10, 20, 40)) if partitions <= 60 else 12,
         incidents=incidents,
         rolled=random.choice(("", "", BY_TIME, BY_SIZE)),
+        compressed=random.random() < 0.5 and release > "4",
     )
 
 

@@ -147,8 +147,9 @@ def tie_unlogged(
             for fetch in fetches[node.id]
             if id(fetch) in matched
         }
-        # A session lives in one process of its leader.
-        sessions = {send.session: runs[id(send)] for send in own if send.session and id(send) in runs}
+        # A session lives in one process of its leader. A full fetch names the one that it gives up: that may be of a process
+        # that is no more (FetchSessionHandler#handleError).
+        sessions = {send.session: runs[id(send)] for send in own if send.session_epoch > 0 and id(send) in runs}
         waiting = {tp: [send for send in left if tp in send.asked] for tp in {tp for send in left for tp in send.asked}}
         nameless: list[LoggedStep] = []
         unsent: dict[tuple[str, int], list[LoggedStep]] = {}
@@ -209,7 +210,9 @@ def _tie(step: LoggedStep, waiting: list[Send], peer: int, offset: object, sessi
     """Tie a recorded fetch to the first send left over of this replica at this offset; `sessions` have their process."""
     run = step.run
     for send in waiting:
-        if send.node == peer and send.asked[step.tp].offset == offset and sessions.get(send.session, run) == run:
+        lived = sessions.get(send.session, run)
+        of_run = lived == run or (send.session_epoch <= 0 and lived < run)
+        if send.node == peer and send.asked[step.tp].offset == offset and of_run:
             step.depends_on += (("sent", id(send)),)
             step.provides += (("handled", send.node, send.run), ("answered", id(send)))
             waiting.remove(send)

@@ -11,6 +11,7 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 
+from benchmarks.cluster_logs import Cluster
 from tidegauge.conformance.checking.check import Report, check
 from tidegauge.conformance.checking.verdicts import Verdict
 from tidegauge.conformance.report.html import page
@@ -302,3 +303,15 @@ def test_one_line_that_is_written_late_sets_no_clock_back(thread: str, back: boo
     lines = [Line("server.log", at, time, thread, "x", "Partition") for at, time in enumerate(times, 1)]
     assert any(clock_set_back(1, [lines])) is back
     assert any(clock_set_back(1, [[*lines[:3], replace(lines[3], time=2_000_000)]]))
+
+
+def test_a_broker_that_ended_before_it_answered_has_no_request_in_its_log(tmp_path: Path) -> None:
+    """Its logger was off if a fetcher sent the next request: it had the response to the one before."""
+    Cluster(tmp_path, 40, 658461572).run(322_104, 50)
+    assert not (tmp_path / "n2" / "request.log").read_text()
+    assert check([tmp_path]).verdict is Verdict.PASS
+    log = tmp_path / "n3" / "server.log"
+    lines = log.read_text().splitlines(keepends=True)
+    at = next(at for at, line in enumerate(lines) if "leaderId=2, fetcherId=0] Sending fetch request" in line)
+    log.write_text("".join([*lines[: at + 1], lines[at], *lines[at + 1 :]]).replace(",046019] TRACE", ",046018] TRACE", 1))
+    assert any("it logged no request" in said for said in check([tmp_path]).missing)

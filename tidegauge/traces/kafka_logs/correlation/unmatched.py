@@ -10,6 +10,7 @@ Rules of this file
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from tidegauge.traces.kafka_logs.nodes.gap_detection import (
@@ -68,8 +69,8 @@ def unmatched(
             gaps += _recorded(node)
             gaps += _before_the_first_line(node)
             gaps += _log_starts(node)
-        # Without any request in its log the logger was off, or the file was not copied.
-        elif any(leader == node.id for leader, _, _ in channels):
+        # Without any request in its log the logger was off, or the file was not copied; or it ended before it had answered.
+        elif any(leader == node.id and _responds(channel, reported) for (leader, _, _), channel in channels.items()):
             gaps.append(
                 Gap(
                     node.id,
@@ -88,6 +89,15 @@ def unmatched(
             gaps += _full_fetches(of_id[leader], of_id[replica], channel, matched, broken)
             gaps += _last_requests(of_id[leader], of_id[replica], channel, matched)
     return gaps + list(_keys(reported))
+
+
+def _responds(channel: _Channel, nodes: Sequence[Node]) -> bool:
+    """Return whether a follower took a response: it tells so, or its thread sent the next request."""
+    if any(not first.lost and first.run == second.run for first, second in pairwise(channel.sends)):
+        return True
+    responses = {("answered", id(send)) for send in channel.sends}
+    steps = (step for node in nodes for step in node.broker.steps if step.name in TAKES_RESPONSES)
+    return any(not responses.isdisjoint(step.depends_on) for step in steps)
 
 
 def spot(node: Node, time: int) -> Spot:

@@ -240,10 +240,15 @@ def end_of_run(broker: LoggedBroker, last: ParsedLine | None, followed: bool, cl
         _killed(broker, last)
     if last is not None and (broker.stopping or followed):
         name = "Stop" if broker.stopping else "Crash"
-        logged = {step.tp for step in broker.steps if step.run == broker.run}
+        logged: dict[str, bool] = {}
+        for step in broker.steps:
+            if step.run == broker.run:
+                gone = logged.get(step.tp) is False and step.name != "Start"
+                logged[step.tp] = not gone and step.name != "DeleteReplica"
         for tp, replica in broker.replicas.items():
-            # Also a replica that has steps only: the line that loads it may be missing.
-            if replica.loaded or tp in logged:
+            # Also a replica that has steps only: the line that loads it may be missing. Not one that was deleted, of which
+            # another thread had lines still to write.
+            if logged.get(tp, replica.loaded):
                 step = broker.step(last, name, reported(clean=clean) if broker.stopping else {}, tp)
                 step.place = (broker.run, END, 0, 0)
                 step.depends_on += (("handled", broker.node, broker.run),)

@@ -13,7 +13,7 @@ Rules of this file
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tidegauge.impl.errors import NOT_CONTROLLER
 from tidegauge.impl.rules import UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
@@ -270,7 +270,7 @@ class Exchanges:
                 broker_epochs = {int(member["brokerId"]): int(member.get("brokerEpoch", -1)) for member in members}
                 isr = tuple(broker_epochs)
                 epochs = {"leader_epoch": int(part["leaderEpoch"]), "partition_epoch": int(part["partitionEpoch"])}
-                step = self._altered(tp, peer, isr, request) if error == 0 else None
+                step = self._altered(tp, peer, response, isr, request) if error == 0 else None
                 if step is None:
                     step = self.add(
                         request.handled, "AlterPartition", tp, {"peer": peer, "isr": isr, "error": error}, request
@@ -282,7 +282,7 @@ class Exchanges:
                 step.depends_on += proposal_keys(tp, epochs["leader_epoch"], epochs["partition_epoch"], isr, seen)[-1:]
 
     def _before_its_change(self, step: LoggedStep, partition_epoch: object) -> None:
-        """Put an accepted proposal before the change that it made: one that ends a reassignment has no line of its own."""
+        """Put an accepted proposal whose line is missing before the change that it made."""
         for change in self.broker.steps:
             if (
                 change.tp == step.tp
@@ -292,21 +292,23 @@ class Exchanges:
                 step.place = (change.run, change.line_index, -1, change.place[3])
                 change.fields["peer"] = step.fields["peer"]
 
-    def _altered(self, tp: str, peer: int, isr: Iterable[int], request: LoggedRequest) -> LoggedStep | None:
-        """Return the controller's first step on this proposal that no request was matched with, and take it off the list."""
-        members = frozenset(isr)
-        for step in self._proposals[tp]:
-            reported_isr = step.fields.get("isr")
-            if (
-                step.fields["peer"] == peer
-                and isinstance(reported_isr, tuple)
-                and frozenset(reported_isr) == members
-                # The controller acts before it responds, and the request log is written after the response.
-                and step.time <= request.line.time
-            ):
-                self._proposals[tp].remove(step)
-                return step
-        return None
+    def _altered(
+        self, tp: str, peer: int, response: Mapping[str, Any], proposed: Iterable[int], request: LoggedRequest
+    ) -> LoggedStep | None:
+        """Return the controller's first step on this proposal that no request was matched with, and take it off the list.
+
+        Its line has the ISR that became of the proposal: without the replicas that a reassignment removes if that ends here.
+        """
+        members = frozenset(proposed), frozenset(map(int, response.get("isr", ())))
+        # The controller acts before it responds, and the request log is written after the response.
+        before = [step for step in self._proposals[tp] if step.fields["peer"] == peer and step.time <= request.line.time]
+        of_epoch = (step for step in before if ("altered", tp, response.get("partitionEpoch")) in step.provides)
+        of_isr = (step for step in before if _members(step) in members)
+        step = next(of_epoch, None) or next(of_isr, None)
+        if step is not None:
+            self._proposals[tp].remove(step)
+            step.fields["isr"] = tuple(proposed)
+        return step
 
     def list_offsets(self, request: LoggedRequest) -> list[OffsetForTimestamp]:
         """Return the offsets that a fetcher was told: it asks for LATEST or EARLIEST."""
@@ -327,6 +329,11 @@ class Exchanges:
             for part in topic["partitions"]
             if replica >= 0 and int(part["errorCode"]) == 0
         ]
+
+
+def _members(step: LoggedStep) -> frozenset[int] | None:
+    isr = step.fields.get("isr")
+    return frozenset(isr) if isinstance(isr, tuple) else None
 
 
 # As request_fields.

@@ -315,3 +315,11 @@ def test_a_broker_that_ended_before_it_answered_has_no_request_in_its_log(tmp_pa
     at = next(at for at, line in enumerate(lines) if "leaderId=2, fetcherId=0] Sending fetch request" in line)
     log.write_text("".join([*lines[: at + 1], lines[at], *lines[at + 1 :]]).replace(",046019] TRACE", ",046018] TRACE", 1))
     assert any("it logged no request" in said for said in check([tmp_path]).missing)
+
+
+def test_a_node_that_no_line_names_is_called_by_no_id(tmp_path: Path) -> None:
+    loaded = "[2026-01-01 00:00:00,000] INFO [Log partition=x-0, dir=/d] Truncating to offset 5 (kafka.log.Log)\n"
+    (tmp_path / "server.log").write_text(loaded)
+    missing = read(tmp_path).missing
+    assert any("every logger of the node, whose id no line says, before" in line for line in missing)
+    assert not any("node 0" in line for line in missing)

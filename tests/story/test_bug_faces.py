@@ -37,9 +37,17 @@ MOVED = (FOLLOWS, DIVERGED)
 """A leader that lived on and follows now: what only it had is gone."""
 STALE = f"{FETCHER} Unexpected offset in append to x-0. First offset 10 is less than the next offset 12."
 
+BEHIND = (
+    f"{FETCHER} Error processing data for partition x-0 offset 617 org.apache.kafka.common.errors.OffsetOutOfRange"
+    "Exception: Cannot increment the log start offset to 753 of partition x-0 since it is larger than the high watermark 619"
+)
+
 FACES = [
     ("KAFKA-2729", (REFUSED, REFUSED, REFUSED), "0.10.2", "1.1.0"),
     ("KAFKA-3919", (INDEX,), "0.10.0", "0.11.0"),
+    ("KAFKA-7104", (BEHIND,), "1.0.1", "1.0.2"),
+    ("KAFKA-7104", (BEHIND,), "1.1.0", "1.1.1"),
+    ("KAFKA-7104", (BEHIND,), "1.1.0", "2.1.0"),
     ("KAFKA-7414", (NOT_ALLOWED,), "1.0.0", "2.1.0"),
     ("KAFKA-15608", (LOOP, LOOP, LOOP), "3.5.1", "2.6.0"),
     ("KAFKA-13266", (STALE,), "2.8.0", "3.0.0"),

@@ -46,7 +46,10 @@ def test_a_proposal_that_controller_and_leader_call_refused_is_one_entry(telling
 def test_a_refusal_of_which_no_line_says_the_isr_is_told_without(telling: Telling) -> None:
     story = telling(log("[Partition x-0 broker=1] Cached zkVersion 54 not equal to that in zookeeper, skip updating ISR"))
     assert only(story, "isr_changed")["to"] is None
-    assert any(line.endswith("broker 1 was refused a change of the ISR.") for line in headline(story))
+    assert any(
+        line.endswith("broker 1 was refused a change of the ISR, for ZooKeeper has another version of it.")
+        for line in headline(story)
+    )
 
 
 def test_a_leader_that_recovers_was_elected_uncleanly_for_the_epoch_of_its_leader_line(telling: Telling) -> None:
@@ -126,3 +129,14 @@ def test_a_log_that_was_truncated_and_has_nothing_to_truncate_then_is_two_entrie
         "(kafka.log.Log)\n"
     )
     assert [entry.fields["relation"] for entry in story.entries] == ["unknown", "no effect"]
+
+
+def test_an_election_that_calls_itself_unclean_is_told_with_what_it_says(telling: Telling) -> None:
+    change = (
+        "[Controller 0] UNCLEAN partition change for x-0 with topic ID HhPpDbsLQCqkVYGkSVHmWA: isr: [1] -> [0], leader: "
+        "1 -> 0, leaderEpoch: 85 -> 86, partitionEpoch: 85 -> 86 (org.apache.kafka.controller.ReplicationControlManager)"
+    )
+    story = telling(log(change))
+    assert only(story, "elected")["clean"] is None
+    assert headline(story)[0].startswith("Whether data was lost, these lines do not tell")
+    assert any("broker 0 was elected for epoch 86, which its line calls UNCLEAN" in line for line in headline(story))

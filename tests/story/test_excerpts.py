@@ -35,6 +35,7 @@ CASES = (
 SEEDS = range(3)
 MAY_BE_LESS = frozenset(
     {"times", "until", "reason", "error", "continues", "by", "byte", "cause", "sources", "source", "time"}
+    | {"epochs", "elections", "rejected_by", "unreachable", "timeouts"}
 )
 """Fields that count lines, or quote them: fewer lines, less of them."""
 

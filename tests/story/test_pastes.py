@@ -108,6 +108,9 @@ OTHER_ID = (
     "kafka.common.InconsistentBrokerIdException: Configured broker.id 1 doesn't match stored broker.id 0 in "
     "meta.properties. If you moved your data, make sure your configured broker.id matches."
 )
+OTHER_NODE = (
+    "kafka.common.InconsistentNodeIdException: Configured node.id `1` doesn't match stored node.id `7' in meta.properties."
+)
 FOREIGN_FOLDER = (
     "org.apache.kafka.common.KafkaException: Found directory /d/lost+found, 'lost+found' is not in the form of "
     "topic-partition or topic-partition.uniqueId-delete (if marked for deletion)."
@@ -125,10 +128,29 @@ CORRUPT_INDEX = (
         (FOREIGN_FOLDER, "move /d/lost+found away"),
         (CORRUPT_INDEX, "keep the .log file"),
         ("java.nio.file.FileSystemException: /d/meta.properties.tmp: Input/output error", "errors of the disk"),
+        (OTHER_NODE, "node.id=7"),
+        ("java.lang.RuntimeException: No readable meta.properties files found.", "is mounted at log.dirs"),
+        ("kafka.common.KafkaException: Failed to acquire lock on file .lock in /d. A Kafka instance", "no other process"),
     ],
 )
 def test_a_start_that_failed_names_what_to_do_where_its_error_says_why(telling: Telling, error: str, step: str) -> None:
     assert any(step in line for line in headline(telling(dated(STARTING, error))))
+
+
+@pytest.mark.parametrize(
+    ("failed", "error", "step"),
+    [
+        (
+            "Error while deleting segments for x-0 in dir /tmp/k",
+            "nio.file.NoSuchFileException: /tmp/k/x-0/1.log",
+            "not clean",
+        ),
+        ("Disk error while locking directory /d", "io.IOException: Not supported", "a file system that has locks"),
+    ],
+)
+def test_a_directory_that_failed_names_what_to_do(telling: Telling, failed: str, error: str, step: str) -> None:
+    lines = headline(telling(dated(f"ERROR {failed} (kafka.server.LogDirFailureChannel)", f"java.{error}")))
+    assert any(line.startswith("  Do: ") and step in line for line in lines)
 
 
 def test_a_file_that_the_system_could_not_write_is_told_of_its_directory_once(telling: Telling) -> None:
@@ -315,3 +337,75 @@ def test_an_archive_alone_is_the_first_thing_that_is_said(name: str, tmp_path: P
         packed.addfile(member, io.BytesIO(content))
     first = story_text(story_of([tmp_path / name])).splitlines()[0]
     assert first == "logs.tar is an archive (tar): unpack it; it is not read. Give the folder of what was in it."
+
+
+def test_the_error_of_a_line_that_was_wrapped_inside_is_found_behind_all_of_it(telling: Telling) -> None:
+    fetch = (
+        "[2026-01-01 00:00:00,000] WARN [ReplicaFetcher replicaId=1, leaderId=2, fetcherId=0] Error in fetch to broker 2, "
+    )
+    parts = [f"x-{at}=(offset={at}, logStartOffset=0), y-{at}=(offset=0," for at in range(5)]
+    error = "java.io.IOException: Connection to 2 was disconnected before the response was read"
+    wrapped = "\n".join([f"{fetch}request (type=FetchRequest, fetchData={{", *parts, "maxBytes=1)}) (kafka", ".server.X)"])
+    assert only(telling(f"{wrapped}\n{error}\n"), "fetch_refused")["error"] == error
+    # Not the error of a line between them.
+    other = "[2026-01-01 00:00:01,000] ERROR something else (x)"
+    assert only(telling(f"{wrapped}\n{other}\n{error}\n"), "fetch_refused")["error"] == "an error"
+
+
+@pytest.mark.parametrize(
+    "prefix", ["INFO|5652/0|Service kafka|22-01-19 10:44:46|", "INFO   | jvm 1    | 2026/01/01 00:00:00 | "]
+)
+def test_the_error_behind_the_prefix_of_a_service_of_windows_is_read(telling: Telling, prefix: str) -> None:
+    failed = (
+        "[2026-01-01 00:00:00,000] ERROR Failed to clean up log for x-0 in dir C:\\kafka\\logs due to IOException "
+        "(kafka.server.LogDirFailureChannel)"
+    )
+    error = (
+        "java.nio.file.FileSystemException: C:\\kafka\\logs\\x-0\\00000000000000000000.log.cleaned: The process cannot "
+        "access the file because it is being used by another process."
+    )
+    story = telling(f"{prefix}{failed}\n{prefix}{error}\n")
+    directory = only(story, "directory_failed")
+    assert (directory["directory"], directory["error"]) == ("C:\\kafka\\logs", f"cleaning the log of x-0: {error}")
+    assert [bug.bug for bug in story.bugs] == ["KAFKA-1194"]
+
+
+def test_a_fetch_of_0_9_that_failed_says_why(telling: Telling) -> None:
+    fetch = (
+        "WARN [ReplicaFetcherThread-0-2], Error in fetch Name: FetchRequest; Version: 0; CorrelationId: {}; ClientId: "
+        "ReplicaFetcherThread-0-2; ReplicaId: 1; MaxWait: 500 ms; MinBytes: 1 bytes; RequestInfo: [x,0] -> X(9,1). Possible "
+        "cause: java.nio.channels.ClosedChannelException (kafka.server.ReplicaFetcherThread)"
+    )
+    refused = only(telling(dated(fetch.format(1), fetch.format(2))), "fetch_refused")
+    assert (refused["node"], refused["leader"], refused["times"]) == (1, 2, 2)
+    assert refused["error"] == "java.nio.channels.ClosedChannelException"
+
+
+def test_epochs_that_are_refused_for_a_moment_are_said_to_be_ordinary(telling: Telling) -> None:
+    refused = (
+        "INFO [ReplicaFetcher replicaId=2, leaderId=0, fetcherId=0] Retrying leaderEpoch request for partition x-{} as the "
+        "leader reported an error: UNKNOWN_LEADER_EPOCH (kafka.server.ReplicaFetcherThread)"
+    )
+    first = headline(telling(dated(refused.format(0), refused.format(1))))[1]
+    assert "broker 2 was refused with UNKNOWN_LEADER_EPOCH; 1 more such entries. That passes while" in first
+
+
+def test_a_start_that_was_cut_short_says_what_to_do(telling: Telling) -> None:
+    stopping = "ERROR [KafkaServer id=0] Fatal error during KafkaServer shutdown. (kafka.server.KafkaServer)"
+    error = "java.lang.IllegalStateException: Kafka server is still starting up, cannot shut down!"
+    assert any("give it more time to start" in line for line in headline(telling(dated(stopping, error))))
+    shared = "ERROR [SharedServer id=3] Got exception while starting SharedServer (kafka.server.SharedServer)"
+    unread = "java.io.IOException: Could not read file /d/__cluster_metadata-0/00000000000000000009-0000000001.checkpoint"
+    failed = only(telling(dated(shared, unread)), "process_failed")
+    assert (failed["node"], failed["cause"]) == (3, unread)
+
+
+def test_a_broker_that_zookeeper_refuses_is_told_so_once_and_is_not_said_to_have_got_what_it_asked_for(
+    telling: Telling,
+) -> None:
+    shrink = "Partition [x,{0}] on broker 1: Shrinking ISR for partition [x,{0}] from 1,0,2 to 1 (kafka.cluster.Partition)"
+    refused = "Partition [x,{}] on broker 1: Cached zkVersion [0] not equal to that in zookeeper, skip updating ISR (x)"
+    lines = headline(telling(log(shrink.format(1), refused.format(1), refused.format(2), shrink.format(3))))
+    assert "x-1: 2026-01-01 00:00:00,000 broker 1 was refused the ISR [1], for ZooKeeper has another version of it." in lines
+    assert any("x-3" in line and "wanted the ISR [1] instead of [1, 0, 2], and no line says" in line for line in lines)
+    assert sum("restart broker 1 if this goes on" in line for line in lines) == 1

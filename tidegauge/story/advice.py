@@ -15,8 +15,46 @@ from tidegauge.story.losses import DISK, SLACK, UNCLEAN, Loss
 from tidegauge.story.state import NO_LEADER, StoryEntry
 
 _OF_ANOTHER_CLUSTER = "its log directories are of the cluster "
-_STORED_ID = re.compile(r"doesn't match stored (?:broker|node)\.id (\d+) in meta\.properties")
+_STORED_ID = re.compile(r"doesn't match stored (broker|node)\.id [`']?(\d+)[`']? in meta\.properties")
 _FOREIGN_FOLDER = re.compile(r"Found directory (\S+), \S+ is not in the form of topic-partition")
+
+
+_STEPS = (
+    (
+        ("still starting up, cannot shut down",),
+        "give it more time to start, and look for what stopped it (a probe, a supervisor): nothing is lost by that",
+    ),
+    (
+        ("Corrupt index found",),
+        "move the index file that it names away, and keep the .log file beside it: the broker makes indexes anew",
+    ),
+    (("Input/output error",), "look for errors of the disk in the system's log before the broker writes to it again"),
+    (
+        ("No space left", "quota exceeded", "not enough space"),
+        "make room {where}, delete no segment by hand, then start the broker again",
+    ),
+    (
+        ("AccessDenied", "Permission denied", "Read-only", "used by another process"),
+        "let the broker write, rename and delete {where}, then start it again",
+    ),
+    (
+        ("Failed to acquire lock",),
+        "see that no other process, and no other machine by a shared volume, uses the directory that it names",
+    ),
+    (
+        ("locking: java.io.IOException: Not supported",),
+        "give the broker a file system that has locks: the one that is mounted there has none",
+    ),
+    (
+        ("No readable meta.properties", "No `meta.properties` found"),
+        "see that the volume of this node is mounted at log.dirs before kafka-storage.sh formats a directory anew",
+    ),
+    (
+        ("NoSuchFileException: /tmp/",),
+        "give the broker a directory that the system does not clean: a file that it had below /tmp is gone",
+    ),
+)
+"""What the error of a directory or a process says, and what to do then."""
 
 
 def step_for_loss(loss: Loss) -> str:
@@ -69,6 +107,11 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
             "bring back the replicas that left the ISR, which is smaller than min.insync.replicas: no record is lost by it"
         )
     steps += [
+        f"restart broker {entry.node} if this goes on: what it knows of its partitions is not what ZooKeeper has"
+        for entry in entries
+        if entry.kind == "isr_changed" and entry.node is not None and "zkVersion" in str(entry.fields.get("error"))
+    ]
+    steps += [
         f"copy the folder {entry.partition} of broker {entry.node} before anything of it is deleted: it is of the topic id "
         f"{entry.fields['topic_id']}, so the topic was made anew, or its metadata was lost ({entry.sources[0]})"
         for entry in entries
@@ -79,13 +122,21 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
 
 def step_for_process(entry: StoryEntry) -> str | None:
     """Return what to do about a directory or a process that failed, where its lines say why, or what line would."""
-    kinds = ("directory_failed", "process_failed", "not_registered", "voter_mismatch")
+    kinds = ("directory_failed", "process_failed", "not_registered", "voter_mismatch", "quorum")
     advice = _process_advice(entry) if entry.partition is None and entry.kind in kinds else None
     return None if advice is None else f"{advice} ({entry.sources[0]})"
 
 
 def _process_advice(entry: StoryEntry) -> str | None:
     why = str(entry.fields.get("cause") or entry.fields.get("error") or "")
+    if entry.kind == "quorum":
+        ended = "ended" in entry.said or entry.fields["leader"] is not None
+        return (
+            None
+            if ended
+            else "see that most of the voters run and that each reaches the others at the listener of the controllers: "
+            "without a leader of the quorum no partition gets another leader and no ISR changes"
+        )
     if entry.kind == "voter_mismatch":
         return (
             "keep the metadata directories of all controllers; while the quorum has a leader, kafka-metadata-quorum "
@@ -105,8 +156,8 @@ def _process_advice(entry: StoryEntry) -> str | None:
     stored = _STORED_ID.search(why)
     if stored is not None:
         return (
-            f"give it the volume that is its own, or the id of this one, broker.id={stored[1]}; delete nothing: the folders "
-            f"have records of broker {stored[1]}"
+            f"give it the volume that is its own, or the id of this one, {stored[1]}.id={stored[2]}; delete nothing: the "
+            f"folders have records of broker {stored[2]}"
         )
     if "NodeExists" in why or "already registered" in why:
         return (
@@ -118,14 +169,9 @@ def _process_advice(entry: StoryEntry) -> str | None:
         return (
             f"move {foreign[1]} away, or point log.dirs to a folder of its own below the place where the volume is mounted"
         )
-    if "Corrupt index found" in why:
-        return "move the index file that it names away, and keep the .log file beside it: the broker makes indexes anew"
-    if "Input/output error" in why:
-        return "look for errors of the disk in the system's log before the broker writes to it again"
-    if any(text in why for text in ("No space left", "quota exceeded", "not enough space")):
-        return f"make room {where}, delete no segment by hand, then start the broker again"
-    if any(text in why for text in ("AccessDenied", "Permission denied", "Read-only", "used by another process")):
-        return f"let the broker write, rename and delete {where}, then start it again"
+    step = next((step for texts, step in _STEPS if any(text in why for text in texts)), None)
+    if step is not None:
+        return step.format(where=where)
     if entry.kind == "directory_failed" and not why:
         return "look for the first line `Error while ..` (LogDirFailureChannel) before it: it says why"
     return None

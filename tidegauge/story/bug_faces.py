@@ -54,6 +54,12 @@ class KnownFace(NamedTuple):
     face: Face
 
 
+def _start_beyond_the_end(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting]:
+    for entry in telling.entries:
+        if entry.kind == "fetcher_failed" and "Cannot increment the log start offset to" in str(entry.fields["error"]):
+            yield entry.node, entry.sources[0].rpartition(":")[0], entry.sources
+
+
 def _of_lines(*kinds: str) -> Face:
     def face(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting]:
         for line in telling.faces:
@@ -166,6 +172,14 @@ ROWS = (
         face=_of_lines("index-offset"),
     ),
     KnownFace(
+        "KAFKA-7104",
+        "A leader deletes records while it answers: its follower is to begin behind its own end, and its fetcher dies.",
+        since="1.0.0",
+        fixed_in="1.0.2, 1.1.1, 2.0.0",
+        do="restart this broker: until then none of the partitions of this fetcher replicates; nothing is lost by it",
+        face=_start_beyond_the_end,
+    ),
+    KnownFace(
         "KAFKA-7414",
         "A follower that is ahead of its leader stops its broker: log truncation is not allowed.",
         since=None,
@@ -241,6 +255,13 @@ def _full(release: Release) -> Release:
     return (*release, 0, 0, 0, 0)[:4]
 
 
+def _is_fixed(earliest: Release, latest: Release, fixed: str) -> bool:
+    """Return whether a release between these two has a fix: the last one that is named, or that of its own branch."""
+    *branches, last = map(release_of, fixed.split(", "))
+    branch = any(earliest[:2] == latest[:2] == one[:2] and _full(earliest) >= _full(one) for one in branches)
+    return branch or _full(earliest) >= _full(last)
+
+
 def bug_faces(telling: Telling, losses: Sequence[Loss]) -> list[BugFace]:
     """Return the known bugs that the lines look like."""
     found: list[BugFace] = []
@@ -249,7 +270,7 @@ def bug_faces(telling: Telling, losses: Sequence[Loss]) -> list[BugFace]:
         for node, file, lines in row.face(telling, losses):
             earliest, latest = telling.releases.bounds(node if node is not None else file)
             too_old = row.since is not None and _full(latest) < _full(release_of(row.since))
-            if too_old or (row.fixed_in is not None and _full(earliest) >= _full(release_of(row.fixed_in))):
+            if too_old or (row.fixed_in is not None and _is_fixed(earliest, latest, row.fixed_in)):
                 continue
             sources += [at for at in lines if at not in sources]
         if sources:

@@ -15,6 +15,7 @@ from tidegauge.story.reading import SourcedLine
 from tidegauge.story.state import (
     NO_LEADER,
     SECOND,
+    TOGETHER,
     PartitionStory,
     StoryState,
     join,
@@ -154,6 +155,10 @@ class Elections(StoryState):
             change.said.add("again")
             return
         replica.change = self.add(line, "isr_changed", line.partition, **{"from": before}, to=after, accepted=None, times=1)
+        # The line comes before the answer, and what was asked just before was refused.
+        refused = self.nodes[self.key(line)].refused
+        if refused is not None and line.order - refused < TOGETHER:
+            replica.change.said.add("wanted")
 
     say_expand = say_shrink
 
@@ -174,11 +179,14 @@ class Elections(StoryState):
         self._isr_is(self.partitions[str(line.partition)], ids(line.fields["to"]), number(line.fields["version"]))
 
     def say_isr_refused(self, line: SourcedLine) -> None:
+        if "zkVersion" in line.says.text:
+            self.nodes[self.key(line)].refused = line.order
         change = self.replica_of(line).change
         if change is None or change.fields["accepted"] is True:
             to = _isr_sent(line.fields.get("sent", ""))
+            error = line.fields.get("error", line.says.text).strip(" .")
             self.replica_of(line).change = self.add(
-                line, "isr_changed", line.partition, **{"from": None}, to=to, accepted=False, times=1
+                line, "isr_changed", line.partition, **{"from": None}, to=to, accepted=False, times=1, error=error
             )
             return
         if change.fields["accepted"] is False and _BY_CONTROLLER not in change.said:
@@ -385,6 +393,8 @@ class Elections(StoryState):
             clean = None if line.fields.get("unclean") and clean else clean
             if leader is not None:
                 self._elected(line, leader, epoch=epoch, isr=isr, version=version, clean=clean)
+                if line.fields.get("unclean"):
+                    partition.elections[-1].said.add("called unclean")
 
     def say_changes(self, line: SourcedLine) -> None:
         for found in _CHANGE_RECORD.finditer(line.fields["partitions"]):

@@ -54,6 +54,8 @@ _FRAME = " \t`|\N{BOX DRAWINGS LIGHT VERTICAL}"
 _BEHIND = re.compile(r"[) ]((?:[a-z]\w*+\.)++\w*(?:Exception|Error): .*)$")
 _TAG_OF_SYSLOG = re.compile(r"^ \S{1,200} [\w.\-/]{1,60}(?:\[\d+\])?: ")
 """Host and process, behind the date."""
+_BAR, _BARS = re.compile(r" ?\|"), re.compile(r"^[^\[]{0,100}\| *(?=[a-zC])")
+"""What a container (`kafka-1  | `) or a service wrapper (`INFO | jvm 1 | 2026/01/01 00:00:00 | `) writes before a line."""
 _EXCEPTION = re.compile(r"^[^\[\d]{0,80}?((?:[a-z]\w*+\.)++\w*(?:Exception|Error)\b.*)$")
 
 Dated = tuple[int, int, int | None]
@@ -149,9 +151,8 @@ def exception_behind(text: str) -> str:
 
 
 def exception_in(text: str, end: int) -> str | None:
-    """Return the exception that a line is of, behind a container's prefix (`kafka-1  | `) and the date that ends there."""
-    if end >= 0:
+    """Return the exception that a line is of, behind the prefix of a container and the date that ends there."""
+    if end >= 0 and _BAR.match(text, end) is None:
         text = "" if _LEVEL.search(text[:400]) else _TAG_OF_SYSLOG.sub("", text[end:])
-    head, bar, rest = text.partition("| ")
-    found = _EXCEPTION.match(rest if bar and len(head) < 60 and "[" not in head else text)
+    found = _EXCEPTION.match(_BARS.sub("", text, count=1))
     return None if found is None else found[1].rstrip(_FRAME)

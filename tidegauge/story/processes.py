@@ -6,9 +6,10 @@ from pathlib import PurePosixPath, PureWindowsPath
 
 from tidegauge.story.reading import SourcedLine
 from tidegauge.story.state import TOGETHER, NodeStory, StoryEntry, StoryState, join, optional
-from tidegauge.traces.kafka_logs.parsing.parsed_line import ids
+from tidegauge.traces.kafka_logs.parsing.parsed_line import ids, number
 
 _OF_A_REPLICA = re.compile(r"\w-\d+(?:\.[0-9a-f]{32}-(?:delete|future|stray))?$")
+_REPLICA_KEY = re.compile(r"\bid=(\d+)")
 _IN_DIRECTORY = re.compile(r"(?: in(?: log)?)?(?: dir(?:ectory)?| log dir)? $")
 
 
@@ -34,7 +35,7 @@ class Processes(StoryState):
         """Begin a process of a node; what its replicas' lines said of the one before no longer holds."""
         node.start = self.add(line, "start", clean=None)
         node.starts += 1
-        node.stop = node.fatal = None
+        node.stop = node.fatal = node.quorum = None
         node.active = False
         node.made = set()
         node.phase = "starting"
@@ -127,7 +128,7 @@ class Processes(StoryState):
 
     def say_fatal(self, line: SourcedLine) -> None:
         node = self.nodes[self.key(line)]
-        error = line.fields.get("error", "").strip() or None
+        error = line.fields.get("error", "").strip(" :") or None
         if "leader_end" in line.fields:
             ends = f"the leader's log ends at {line.fields['leader_end']}, this replica's at {line.fields['log_end']}"
             error = f"log truncation is not allowed: {ends}"
@@ -138,6 +139,8 @@ class Processes(StoryState):
             )
         if "Fatal error during" in line.says.text and error is not None:
             error = f"fatal error during {error}"
+        if "waiting for" in line.says.text:
+            error = f"it waited for {error}"
         if "already registered" in line.says.text:
             error = f"/brokers/ids/{line.node} is already registered in ZooKeeper"
         error = error or line.says.text.strip()
@@ -176,6 +179,8 @@ class Processes(StoryState):
             folder = (PureWindowsPath if "\\" in path else PurePosixPath)(path)
             # A checkpoint is of the directory, or of a replica's folder in it.
             path = str(folder.parents[1 if folder.name.startswith("leader-epoch-checkpoint") else 0])
+        if "clean up" in line.says.text:
+            what = f"cleaning the log of {what}"
         error, why = line.error or line.fields.get("error"), _IN_DIRECTORY.sub("", what)
         why = "it was not made, or is none" if why == "data" else why
         failed = replace(line, fields={**line.fields, "directory": path})
@@ -197,10 +202,82 @@ class Processes(StoryState):
         self.say_directory_failed(replace(line, node=int(line.fields["broker"])))
 
     def say_controller(self, line: SourcedLine) -> None:
+        quorum = self.nodes[self.key(line)].quorum
+        if quorum is not None and "ecoming" in line.says.text:
+            quorum.said.add("ended")
         self.add(line, "controller", controller_epoch=optional(line, "controller_epoch"), active=True)
 
     def say_controller_resigned(self, line: SourcedLine) -> None:
         self.add(line, "controller", controller_epoch=None, active=False)
+
+    def say_quorum_state(self, line: SourcedLine) -> None:
+        """Tell who leads the KRaft quorum as a node knows it; all that it did while it knew nobody is one entry."""
+        node, fields = self.nodes[self.key(line)], line.fields
+        leader = line.node if fields["state"] == "Leader" else optional(line, "leader")
+        if leader is None:
+            entry = self._without_leader(line, fields["epoch"])
+            entry.fields["elections"] += fields["state"] == "Candidate"
+            if fields["state"] == "Resigned" and "led" in fields:
+                entry.fields["resigned"] = True
+            if fields.get("voters") == "":
+                entry.said.add("no voters")
+            for name in ("led", "followed", "lost"):
+                if name in fields:
+                    entry.fields.setdefault(name, number(fields[name]))
+            return
+        epoch, last = number(fields["epoch"]), node.quorum
+        if last is None or (last.fields["leader"], last.fields["leader_epoch"]) != (leader, epoch):
+            node.quorum = self.add(line, "quorum", leader=leader, leader_epoch=epoch)
+            node.unreachable.clear()
+            if last is not None:
+                last.said.add("ended")
+
+    def _without_leader(self, line: SourcedLine, epoch: str | None = None) -> StoryEntry:
+        """Return the entry of the time in which a node knows no leader of the quorum."""
+        node = self.nodes[self.key(line)]
+        entry = node.quorum
+        if entry is None or entry.fields["leader"] is not None:
+            entry = self.add(
+                line,
+                "quorum",
+                leader=None,
+                leader_epoch=None,
+                epochs=None,
+                elections=0,
+                rejected_by=[],
+                unreachable=sorted(node.unreachable),
+                resigned=None,
+            )
+            entry.said |= {"stopping"} if node.stop is not None else set()
+            node.quorum = entry
+        join(entry, line)
+        entry.fields["until"] = line.time
+        if epoch is not None:
+            entry.fields["epochs"] = [*(entry.fields["epochs"] or [number(epoch)])[:1], number(epoch)]
+        return entry
+
+    def say_quorum_none(self, line: SourcedLine) -> None:
+        self._without_leader(line, line.fields["epoch"])
+
+    def say_quorum_rejected(self, line: SourcedLine) -> None:
+        rejected = self._without_leader(line).fields["rejected_by"]
+        named = _REPLICA_KEY.findall(line.fields["rejecting"]) or ids(line.fields["rejecting"])
+        rejected += [one for one in map(int, named) if one not in rejected]
+
+    def say_quorum_timeout(self, line: SourcedLine) -> None:
+        entry = self._without_leader(line)
+        entry.fields["timeouts"] = entry.fields.get("timeouts", 0) + 1
+
+    def say_quorum_alone(self, line: SourcedLine) -> None:
+        self._without_leader(line).fields["alone"] = number(line.fields["limit"])
+
+    def say_unreachable(self, line: SourcedLine) -> None:
+        """Tell a node that another one could not connect to, or send a request to, once for both."""
+        node, peer = self.nodes[self.key(line)], number(line.fields["peer"])
+        peers = node.unreachable if "RaftManager" in line.text else node.unanswering
+        peers[peer] = self.add_or_count(peers.get(peer), replace(line, partition=None), "unreachable", peer=peer)
+        if node.quorum is not None and node.quorum.fields["leader"] is None:
+            node.quorum.fields["unreachable"] = sorted(node.unreachable)
 
     def say_voter_mismatch(self, line: SourcedLine) -> None:
         """Tell a controller that other voters know by the id of another directory: it does not vote for them."""

@@ -62,10 +62,10 @@ _FETCHED_FROM = re.compile(r"\bleaderId=(\d+)|\[ReplicaFetcherThread-\d+-(\d+)\]
 """Where a fetcher names the leader of its partitions."""
 WITH_EXCEPTIONS = frozenset({"fetch-error", "produce-error", "fatal", "directory-error", "fetch-refused"})
 """Statements behind which the exception says why."""
-NEAR, LONGEST_TRACE = 3, 200
-"""Lines to an exception, behind one that mail wrapped, and to its cause."""
-_MOST_BEHIND = 600
-"""Bytes behind a line in which it may go on."""
+NEAR, FAR, LONGEST_TRACE = 3, 12, 200
+"""Lines to an exception, behind one that mail wrapped, or, if no line between them has a date, any one; and to its cause."""
+_MOST_BEHIND, _MOST_BETWEEN = 600, 3_000
+"""Bytes behind a line in which it may go on, and before an exception in which the line that it is of may end."""
 _BEHIND_THE_END, _ENDS = " \t.,;:!|>*_~", tuple(")]}\"'`")
 """How a line ends that is whole: with its logger, its thread, or what an export puts around it."""
 _QUOTED = re.compile(r"^[ \t>|]+")
@@ -122,6 +122,8 @@ class ReadFile:
     """The lines that the last exception belongs to, by their places in `found`: its cause does, too."""
     dumped: Fields | None = None
     """The last batch of the segment whose dump is read."""
+    between: bytes = b""
+    """What stands between the last line that was read and this one, if that is not much."""
     trimmed: int = 1 << 62
     """Characters to which a viewer trimmed its lines, if it did."""
 
@@ -191,7 +193,11 @@ def read_file(path: Path, label: str, problems: list[Problem], selection: Select
             for text in file.head:
                 _note_ids(text, writer_of(text, date_of(text)[0]), file)
         numbers, texts, behind, count = speaking_lines(block)
+        ended = 0
         for number, text, end in zip(numbers, texts, behind, strict=True):
+            begins = end - len(text.encode()) - 1
+            file.between = block[ended:begins] if begins - ended <= _MOST_BETWEEN else b"\n"
+            ended = end
             trimmed = len(text) >= file.trimmed or text.endswith(("…", "..."))
             left = whole_part(text) if trimmed else _joined(text, block, end)
             for line in lines_within(left):
@@ -324,11 +330,17 @@ def _add_error(error: str, number: int, file: ReadFile, is_cause: bool) -> None:
         for at in file.caused if number - last.number <= LONGEST_TRACE else ():
             before = file.found[at].error.partition(CAUSED_BY)[0]
             file.found[at] = replace(file.found[at], error=f"{before}{CAUSED_BY}{error}" if before else error)
-    elif last.says.kind in WITH_EXCEPTIONS and 0 <= number - last.number <= NEAR and not last.error:
+    elif last.says.kind in WITH_EXCEPTIONS and not last.error and 0 <= number - last.number <= _reach(file):
         file.found[-1] = replace(last, error=error)
         file.caused = [len(file.found) - 1]
     else:
         file.caused = []
+
+
+def _reach(file: ReadFile) -> int:
+    """Return how many lines before an exception the line that it is of may be."""
+    between = file.between.decode("utf-8", "replace").split("\n")
+    return NEAR if any(date_of(line)[0] >= 0 for line in between if line) else FAR
 
 
 # Whose lines: those that do not say it themselves.

@@ -57,12 +57,17 @@ def _asides(story: Story) -> Iterator[str]:
     """Say what looks bad in the lines and is part of ordinary starts and leader changes."""
     starts = [entry for entry in story.entries if entry.kind == "start" and entry.fields["clean"] is False]
     yield from (f"{entry_sentence(entry)}. No line says that records were cut." for entry in starts[:MOST_EVENTS])
-    resigned = [entry for entry in story.entries if entry.kind == "controller" and not entry.fields["active"]]
+    resigned = [
+        entry
+        for entry in story.entries
+        if (entry.kind == "controller" and not entry.fields["active"])
+        or (entry.kind == "quorum" and entry.fields["leader"] in (None, entry.node) and entry.node is not None)
+    ]
     yield from (f"{entry_sentence(entry)}. No record is lost by that." for entry in resigned[:MOST_EVENTS])
     refused: dict[tuple[int | None, str], list[StoryEntry]] = defaultdict(list)
     for entry in story.entries:
-        if entry.kind in ("fetch_refused", "not_leader"):
-            refused[entry.node, entry.fields.get("error", "").partition(":")[0]].append(entry)
+        if entry.kind in ("fetch_refused", "not_leader", "epoch_refused", "unreachable"):
+            refused[entry.node, str(entry.fields.get("error", entry.kind)).partition(":")[0]].append(entry)
     for entries in list(refused.values())[:MOST_EVENTS]:
         more = f"; {len(entries) - 1:,} more such entries" if len(entries) > 1 else ""
         name = f"{entries[0].partition}: " if entries[0].partition else ""
@@ -109,7 +114,7 @@ def _left_open(name: str, entry: StoryEntry, kinds: Set[tuple[str, int | None]],
     """
     fields, who = entry.fields, "that broker" if entry.node is None else f"broker {entry.node}"
     ends = f"`Follower {name} starts at ..` (state-change.log) or `Completed load of ..` (server.log)"
-    if entry.kind == "elected" and fields["clean"] is False:
+    if entry.kind == "elected" and (fields["clean"] is False or "called unclean" in entry.said):
         epoch, leader = fields["leader_epoch"], fields["leader"]
         others = any(kind in ("leader", "follower", "loaded") and node != leader for kind, node in kinds)
         begins = f"the line `{name} starts at leader epoch {epoch} from offset ..` of broker {leader}"
@@ -176,14 +181,18 @@ def _bugs(story: Story) -> Iterator[str]:
 
 def _partitions(story: Story) -> Iterator[str]:
     """Yield a sentence for each partition that had something happen."""
-    eventful = eventful_partitions(story)
+    eventful, given = eventful_partitions(story), set[str]()
     for name, events in eventful[:MOST_PARTITIONS]:
         more = f"; and {len(events) - MOST_EVENTS} more" if len(events) > MOST_EVENTS else ""
         yield f"{name}: {'; '.join(entry_sentence(entry) for entry in _telling(events))}{more}."
-        yield from (f"  Do: {step}." for step in story.steps.get(name, ()))
+        steps = [step for step in story.steps.get(name, ()) if step not in given]
+        yield from (f"  Do: {step}." for step in steps)
+        given.update(steps)
     if len(eventful) > MOST_PARTITIONS:
         yield f"... and {len(eventful) - MOST_PARTITIONS:,} more partitions; `tidegauge story` lists all of them."
     process = [entry for entry in story.entries if entry.partition is None and happened(entry)]
+    # What goes on for long has many entries, and does not say why.
+    process.sort(key=lambda entry: entry.kind in ("quorum", "unreachable", "broker_left", "session_expired"))
     for entry in process[:MOST_EVENTS]:
         yield f"{entry_sentence(entry)}."
         if (step := step_for_process(entry)) is not None:
@@ -223,7 +232,7 @@ def _telling(events: Sequence[StoryEntry]) -> Sequence[StoryEntry]:
 
 def entry_sentence(entry: StoryEntry) -> str:
     """Say what an entry says."""
-    of_any_node = entry.kind in ("controller", "voter_mismatch") or "any node" in entry.said
+    of_any_node = entry.kind in ("controller", "voter_mismatch", "quorum", "unreachable") or "any node" in entry.said
     fields, role = entry.fields, "node" if of_any_node else "broker"
     who = f"{role} {entry.node}" if entry.node is not None else f"a {role}"
     at = f"{entry.time} " if entry.time else ""
@@ -243,6 +252,8 @@ def entry_sentence(entry: StoryEntry) -> str:
             f"{who} did not vote: a candidate has it as the voter of directory {fields['voter']}, and its own is "
             f"{fields['own']}{_times(fields)}"
         ),
+        "quorum": lambda: _quorum(entry, who),
+        "unreachable": lambda: f"{who} could not reach node {fields['peer']}{_times(fields)}",
         "not_registered": lambda: f"{who} could not register with ZooKeeper: {fields['error']}",
         "no_other_leader": lambda: (
             "the controller could not move the leader off a broker that stops: no other replica is in sync"
@@ -262,10 +273,13 @@ def entry_sentence(entry: StoryEntry) -> str:
             f"{who} followed {_leader(fields['leader'])} in epoch {fields['leader_epoch']} from offset {fields['offset']}"
             f"{_watermark(fields['high_watermark'])}"
         ),
-        "elected": lambda: _election(fields),
+        "elected": lambda: (
+            _election(fields)
+            + (", which its line calls UNCLEAN" if fields["clean"] is None and "called unclean" in entry.said else "")
+        ),
         "truncated": lambda: _truncation(fields, who),
         "high_watermark_fell": lambda: f"the high watermark of {who} fell from {fields['from']} to {fields['to']}",
-        "isr_changed": lambda: _isr_change(fields, who),
+        "isr_changed": lambda: _isr_change(entry, who),
         "fetcher_failed": lambda: (
             f"the fetcher of {who} failed{_at_offset(fields['offset'])}"
             + (f": {_first_sentence(fields['error'])}" if fields["error"] else "")
@@ -352,6 +366,29 @@ def _election(fields: dict[str, object]) -> str:
     return f"broker {fields['leader']} was elected{clean}{epoch}"
 
 
+def _quorum(entry: StoryEntry, who: str) -> str:
+    """Say whom a node knows as the leader of the KRaft quorum, or what it did while it knew nobody."""
+    fields = entry.fields
+    first, last = fields.get("epochs") or [fields["leader_epoch"]] * 2
+    epoch = "" if last is None else f" in epoch {last}" if first == last else f" in epochs {first} to {last}"
+    if fields["leader"] is not None:
+        led = "became the leader" if fields["leader"] == entry.node else f"followed node {fields['leader']} as the leader"
+        return f"{who} {led} of the KRaft quorum{epoch}"
+    before = f", after it led epoch {fields['led']}" if "led" in fields and not fields["resigned"] else ""
+    if "lost" in fields:
+        before = f", after node {fields['lost']} led epoch {fields['followed']}"
+    more = [
+        *(["it knew no voters"] if "no voters" in entry.said else []),
+        *([f"it stood for election{_times({'times': fields['elections']})}"] if fields["elections"] else []),
+        *([f"it did not reach nodes {', '.join(map(str, fields['unreachable']))}"] if fields["unreachable"] else []),
+        *([f"it was rejected by nodes {', '.join(map(str, fields['rejected_by']))}"] if fields["rejected_by"] else []),
+        *([f"too few answered it{_times({'times': fields['timeouts']})}"] if "timeouts" in fields else []),
+        *([f"no majority of the voters fetched from it for {fields['alone']} ms"] if "alone" in fields else []),
+    ]
+    did = "resigned as the leader" if fields["resigned"] else "knew no leader"
+    return f"{who} {did} of the KRaft quorum{epoch}{before}" + (f": {', '.join(more)}" if more else "")
+
+
 def _truncation(fields: dict[str, object], who: str) -> str:
     begin = f" from {fields['from']}" if fields["from"] is not None else ""
     relation = {
@@ -363,11 +400,15 @@ def _truncation(fields: dict[str, object], who: str) -> str:
     return f"{who} truncated{begin} to {fields['to']}{relation.get(str(fields['relation']), '')}"
 
 
-def _isr_change(fields: dict[str, object], who: str) -> str:
+def _isr_change(entry: StoryEntry, who: str) -> str:
+    fields = entry.fields
+    if fields["accepted"] is None and "wanted" in entry.said:
+        return f"{who} wanted the ISR {fields['to']} instead of {fields['from']}, and no line says whether it got it"
     begin = f" from {fields['from']}" if fields["from"] is not None else ""
     if fields["accepted"] is False:
         wanted = f"the ISR {fields['to']}" if fields["to"] is not None else "a change of the ISR"
-        return f"{who} was refused {wanted}{_times(fields)}"
+        behind = ", for ZooKeeper has another version of it" if "zkVersion" in str(fields.get("error")) else ""
+        return f"{who} was refused {wanted}{_times(fields)}{behind}"
     return f"the ISR went{begin} to {fields['to']}"
 
 

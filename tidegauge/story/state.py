@@ -120,6 +120,10 @@ class NodeStory:
     expired: StoryEntry | None = None
     unregistered: StoryEntry | None = None
     mismatch: StoryEntry | None = None
+    quorum: StoryEntry | None = None
+    refused: int | None = None
+    unreachable: dict[int, StoryEntry] = field(default_factory=dict)
+    unanswering: dict[int, StoryEntry] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

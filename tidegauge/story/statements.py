@@ -54,6 +54,14 @@ _REGISTRATION = (
     r"(?=.*?\bleader=(?P<leader>-?\d+))(?=.*?\bleaderEpoch=(?P<leader_epoch>\d+))(?=.*?\bpartitionEpoch=(?P<version>\d+))"
 )
 
+_RAFT = r"\[RaftManager (?:id|nodeId)=(?P<node>\d+)\] $"
+_RAFT_STATE = (
+    r"(?P<state>Unattached|Voted|Prospective|Candidate|Follower|Leader|Resigned)(?:State)?\((?:[^()=]{1,20}=[^()=,]*, ?){0,3}"
+    r"epoch=(?P<epoch>\d+)(?:, leader(?:Id)?=(?P<leader>\d+))?(?:(?=[^()]{0,200}?\bvoters=\[(?P<voters>[\d, ]*)\]))?"
+    r"(?:.*? from (?:Leader\(localId=\d+, epoch=(?P<led>\d+)|FollowerState\((?:fetchTimeoutMs=\d+, )?epoch=(?P<followed>\d+), leader(?:Id)?="
+    r"(?P<lost>\d+)))?"
+)
+
 Row = tuple[str, str, str, str, tuple[str | None, str | None], str]
 
 # fmt: off
@@ -85,6 +93,7 @@ _PROCESS: tuple[Row, ...] = (
     ("empty", "No logs found to be loaded in ", "", "", ("3.5", None), "LogManager"),
     ("index-rebuilt", "Found a corrupted index file", "", "", (None, None), "Log, LogLoader"),
     ("directory-error", "rror while ", _DIRECTORY_ERROR, "", ("1.0", None), "LogDirFailureChannel"),
+    ("directory-error", "Failed to clean up log for ", r"(?P<what>(?>[A-Za-z0-9._\-]+-\d+) )in dir (?P<directory>\S+) due to IOException", "", ("1.0", None), "LogCleaner"),
     ("directory-error", "Failed to create or validate ", rf"(?P<what>data directory ){_DIR}", "", ("1.0", None), "LogDirFailureChannel"),
     ("io-error", ": Input/output error", "", rf"Exception: (?P<path>{_OWN_FILE})$", (None, None), "java.nio.file"),
     ("io-error", ": Read-only file system", "", rf"Exception: (?P<path>{_OWN_FILE})$", (None, None), "java.nio.file"),
@@ -102,6 +111,8 @@ _PROCESS: tuple[Row, ...] = (
     ("fatal", "A broker is already registered on the path ", r"/brokers/ids/(?P<node>\d+)", "", (None, None), "ZkUtils"),
     ("fatal", "Fatal error during ", r"(?P<error>\w+ (?:startup|shutdown))", "", (None, "3.9"), "KafkaServer"),
     ("fatal", "Exiting Kafka due to fatal exception", r"(?P<error>[^(]*)", "", (None, None), "Kafka$"),
+    ("fatal", "Got exception while starting SharedServer", "", r"\[SharedServer id=(?P<node>\d+)\] $", ("3.4", None), "SharedServer"),
+    ("fatal", "eceived a fatal error while waiting for ", r"(?P<error>[^(]*)", "", ("3.5", None), "FutureUtils"),
     ("fatal", "Encountered fatal fault: ", r"(?P<error>[^(]*)", "", ("3.3", None), "ProcessTerminatingFaultHandler"),
     ("controller", "eady to serve as the new controller with epoch ", r"(?P<controller_epoch>\d+)", "", (None, "3.9"), "KafkaController"),
     ("controller", "ecoming the active controller at epoch ", r"(?P<controller_epoch>\d+)", "", ("3.0", None), "QuorumController"),
@@ -115,6 +126,17 @@ _PROCESS: tuple[Row, ...] = (
     ("topic-deleted", "Removed topic ", r"(?P<name>[A-Za-z0-9._\-]+) with ID ", "", ("2.8", "3.5"), "ReplicationControlManager"),
     ("topic-deleted", "Replayed RemoveTopicRecord for topic ", r"(?P<name>[A-Za-z0-9._\-]+) with ID ", "", ("3.6", None), "ReplicationControlManager"),
     ("topic-deleted", "Deletion of topic ", r"(?P<name>[A-Za-z0-9._\-]+) successfully completed", "", (None, "3.9"), "TopicDeletionManager"),
+)
+
+_NODES: tuple[Row, ...] = (
+    ("quorum-state", "Completed transition to ", _RAFT_STATE, _RAFT, ("2.8", None), "QuorumState"),
+    ("quorum-none", "In the new epoch ", r"(?P<epoch>\d+), the leader is \(none\)", r"\[QuorumController id=(?P<node>\d+)\] $", ("3.3", None), "QuorumController"),
+    ("quorum-rejected", "Insufficient remaining votes to become leader (rejected by ", r"\[(?P<rejecting>.*?)\]\)", _RAFT, ("2.8", None), "KafkaRaftClient"),
+    ("quorum-timeout", "Election has timed out, backing off for ", "", _RAFT, ("3.5", None), "KafkaRaftClient"),
+    ("quorum-timeout", "Election timed out before receiving sufficient vote responses", "", _RAFT, ("4.0", None), "KafkaRaftClient"),
+    ("quorum-alone", "Did not receive fetch request from the majority of the voters within ", r"(?P<limit>\d+)ms", "", ("3.7", None), "LeaderState"),
+    ("unreachable", "Connection to node ", r"(?P<peer>\d+) (?:\([^)]*\) )?could not be established", r"\[(?:RaftManager (?:id|nodeId)|Controller id|ReplicaFetcher replicaId|(?:Broker|Node)ToControllerChannelManager (?:broker|id))=(?P<node>\d+)[^\]]*\] $", ("1.0", None), "NetworkClient"),
+    ("unreachable", "fails to send request ", r"(?>.*? to broker )(?:id:|Node\(|\S+ \(id: ?)(?P<peer>\d+)", r"Controller (?P<node>\d+) epoch \d+ $", (None, "3.9"), "RequestSendThread"),
 )
 
 _LOG: tuple[Row, ...] = (
@@ -237,6 +259,7 @@ _FETCHER: tuple[Row, ...] = (
     ("asked-for", "rror processing fetch operation on partition ", rf"{_ANY_TP},? offset (?P<offset>\d+)", "", (None, None), "ReplicaManager"),
     ("fetch-refused", "Error for partition ", rf"{_ANY_TP} (?:at offset (?P<offset>\d+)|to broker (?P<leader>\d+):(?P<error>[^(]*))", "", (None, None), "ReplicaFetcherThread"),
     ("fetch-refused", "Error in fetch to broker ", r"(?P<leader>\d+)", "", (None, "1.0"), "ReplicaFetcherThread"),
+    ("fetch-refused", "Error in fetch ", r"(?:Name: FetchRequest;|kafka\.server\.ReplicaFetcherThread\$FetchRequest@)(?:.*?ReplicaId: (?P<node>\d+))?(?:.*? Possible cause: (?P<error>[^(]*))?", r"\[ReplicaFetcherThread-\d+-\d+\], $", (None, "0.10"), "ReplicaFetcherThread"),
     ("fetch-refused", "Error in response for fetch request ", "", "", ("1.1", None), "ReplicaFetcherThread"),
     ("fetch-refused", " from the leader for partition ", TP, r"\bReceived (?P<error>[A-Z_]+)$", ("2.7", None), "ReplicaFetcherThread"),
     ("epoch-refused", "as the leader reported an error: ", r"(?P<error>UNKNOWN_LEADER_EPOCH|FENCED_LEADER_EPOCH)", rf"for partition {TP} $", ("2.1", None), "ReplicaFetcherThread"),
@@ -247,7 +270,7 @@ _FETCHER: tuple[Row, ...] = (
 )
 
 # fmt: on
-TABLE = (*_PROCESS, *_LOG, *_ROLES, *_ISR_CHANGES, *_ELECTIONS, *_FETCHER)
+TABLE = (*_PROCESS, *_NODES, *_LOG, *_ROLES, *_ISR_CHANGES, *_ELECTIONS, *_FETCHER)
 
 
 @dataclass(frozen=True, slots=True)

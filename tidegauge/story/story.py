@@ -93,14 +93,19 @@ def happened(entry: StoryEntry) -> bool:
     if entry.kind in QUIET or (entry.kind == "truncated" and entry.fields["relation"] == "no effect"):
         return False
     if entry.kind == "elected":
-        return entry.fields["clean"] is False or (entry.fields["leader"] < 0 and "deletion" not in entry.said)
+        unclean = entry.fields["clean"] is False or "called unclean" in entry.said
+        return unclean or (entry.fields["leader"] < 0 and "deletion" not in entry.said)
     if entry.kind == "isr_changed":
         before, after = entry.fields["from"], entry.fields["to"]
         shrunk = before is not None and after is not None and len(after) < len(before) and "leader_epoch" not in entry.fields
         return shrunk or entry.fields["accepted"] is False
     if entry.kind == "broker_left":
         return entry.fields["why"] is not None  # ZooKeeper's controller says it of a clean stop, too
-    if entry.kind in ("epoch_refused", "fetch_refused", "not_leader"):
+    if entry.kind == "quorum":
+        # Every start, and every change of the leader, has a moment without one.
+        open_end = not entry.said & {"ended", "stopping"} and not entry.fields.get("resigned")
+        return entry.fields["leader"] is None and (open_end or entry.fields["elections"] > 1)
+    if entry.kind in ("epoch_refused", "fetch_refused", "not_leader", "unreachable"):
         return bool(entry.fields["times"] > 3)
     return True
 

@@ -48,8 +48,13 @@ def node_coverage(nodes: Sequence[Node], gaps: Sequence[Gap]) -> tuple[NodeCover
     return tuple(coverage)
 
 
-def missing(nodes: Sequence[Node], controller: Node | None, gaps: Sequence[Gap], brokers: Iterable[int]) -> tuple[str, ...]:
-    """List what would have to be added for a verdict on everything that happened; empty if the logs are complete."""
+def missing(
+    nodes: Sequence[Node], controller: Node | None, gaps: Sequence[Gap], brokers: Iterable[int], nameless: bool = False
+) -> tuple[str, ...]:
+    """List what would have to be added for a verdict on everything that happened; empty if the logs are complete.
+
+    The one node of a `nameless` input is not called by the id that it was given.
+    """
     wanted: list[str] = []
     logged = {node.id for node in nodes if node.has_replicas and not node.silenced}
     silenced = {node.id for node in nodes if node.silenced}
@@ -71,7 +76,8 @@ def missing(nodes: Sequence[Node], controller: Node | None, gaps: Sequence[Gap],
         if len(of_logger) > GAPS_SHOWN:
             gap = of_logger[0]
             wanted.append(f"{gap.logger} of node {gap.node}: {len(of_logger) - GAPS_SHOWN:,} more gaps")
-    return tuple(wanted)
+    given = [f" of node {node.id}" for node in nodes] if nameless else []
+    return tuple(text.replace(given[0], " of the node, whose id no line says", 1) if given else text for text in wanted)
 
 
 def _clipped(gap: Gap, first: int, last: int) -> tuple[int, int]:

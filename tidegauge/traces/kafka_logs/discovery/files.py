@@ -109,6 +109,8 @@ class FoundLogs:
     unknown: list[Line] = field(default_factory=list)
     unnamed: list[UnnamedFiles] = field(default_factory=list)
     name: str = ""
+    nameless: bool = False
+    """No line names the one node that there is."""
 
 
 def is_log(path: Path) -> bool:
@@ -325,6 +327,7 @@ def name_the_unnamed(logs: FoundLogs) -> None:
     for folder, label, files, problems in logs.unnamed:
         ours = any(is_brokers(lines) or not _is_of_another_program(path) for path, lines in files if lines)
         if alone and ours and files in with_lines:
+            logs.nameless = True
             logs.nodes.append(NodeFiles(UNNAMED, folder, label, _streams(files), [*problems]))
             continue
         logs.problems += problems

@@ -75,8 +75,15 @@ def test_a_wrong_broker_fails_the_rule_that_decides_there(results: Any, tmp_path
         rule.partition("-")[0] for rule, counts in wrong["rules"].items() if counts["failed"] or counts["undecided"]
     } == {"HW"}
     assert wrong["rules"]["FENCE-01"]["verdict"] == PASS
-    assert wrong["failures"][0].startswith("DIFFERS after 4 steps, in hw")
+    assert wrong["failures"][0].startswith("DIFFERS after 4 steps, in hw\n")
     assert read_exercised(tmp_path / "r.json").situations
+
+
+def test_a_broker_that_fences_nobody_passes_no_rule_about_fencing(results: Any) -> None:
+    """The function that decides there has no rule of its own: it stands for the one that it calls."""
+    code, wrong = results("drive", "--graph", "small", "--", *SERVE, "--fault", "never-fenced")
+    assert code == 1
+    assert {rule for rule, counts in wrong["rules"].items() if counts["undecided"]} >= {"FENCE-01", "FENCE-02"}
 
 
 def test_the_worst_verdict_on_a_rule_counts() -> None:

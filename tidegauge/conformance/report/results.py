@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from tidegauge.conformance.checking.check import Report
 from tidegauge.conformance.checking.verdicts import Verdict
 from tidegauge.util.files import replacing
-from tidegauge.util.foreign_text import visible
+from tidegauge.util.foreign_text import visible, visible_lines
 from tidegauge.util.version import PACKAGE_VERSION, SUITE_VERSION
 
 FORMAT_VERSION = 1
@@ -96,7 +96,7 @@ def as_json(results: RunResults) -> dict[str, Any]:
         "verdict": results.verdict,
         "exit_code": results.exit_code,
         "rules": {name: counts._asdict() for name, counts in sorted(results.rules.items())},
-        "failures": [visible(text)[:LONGEST_FAILURE] for text in results.failures[:FAILURES_KEPT]],
+        "failures": [visible_lines(text)[:LONGEST_FAILURE] for text in results.failures[:FAILURES_KEPT]],
         "coverage": results.coverage,
     }
 

@@ -34,12 +34,22 @@ class Decision(NamedTuple):
         return f"{self.rule}({arguments}) = {row}{value_text(self.result)}   {source}".rstrip() + says
 
 
+def _rows_about(names: set[str]) -> tuple[str, ...]:
+    return tuple(row.id for row in rulebook().values() if row.impl.removeprefix("impl.rules:") in names)
+
+
+def _callees(name: str) -> set[str]:
+    """Return the rules that a rule names in its code: those that it calls."""
+    return {*getattr(rules_, name).__code__.co_names} & {*Rules._fields}
+
+
 def recording_rules(decisions: list[Decision]) -> Rules:
     """Return the rules, each of which adds to `decisions` when it is applied."""
 
     def recording(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
         """Return the rule, wrapped: each call is added to `decisions`."""
-        ids = tuple(row.id for row in rulebook().values() if row.impl == f"impl.rules:{name}")
+        # A rule that no row is about stands for those that it calls.
+        ids = _rows_about({name}) or _rows_about(_callees(name))
         kafka = ", ".join(re.findall(r"[A-Z]\w+#\w+", inspect.getdoc(rule) or ""))
 
         def applied(*arguments: Any) -> Any:
@@ -98,8 +108,7 @@ def counting(count: Count) -> Rules:
 def with_callees(applied: set[str]) -> set[str]:
     """Return these rules and those that they call themselves."""
     # The wrappers see calls through `Rules` only; a rule that calls another one names it in its code.
-    codes = {name: set(getattr(rules_, name).__code__.co_names) for name in Rules._fields}
-    while more := {callee for name in applied for callee in codes[name] & codes.keys()} - applied:
+    while more := {callee for name in applied for callee in _callees(name)} - applied:
         applied = applied | more
     return applied
 

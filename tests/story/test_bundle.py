@@ -245,7 +245,28 @@ def test_a_header_that_tarfile_would_read_whole_makes_no_bundle(tmp_path: Path) 
         assert paths != [target]
 
 
-def test_what_nobody_reads_makes_no_bundle(tmp_path: Path) -> None:
+@pytest.mark.parametrize("redact", [True, False])
+def test_what_nobody_reads_makes_no_bundle(redact: bool, tmp_path: Path) -> None:
     (tmp_path / "notes.png").write_bytes(b"\x89PNG" + bytes(100))
-    with pytest.raises(UsageError, match="a file that a reader reads"):
-        write_bundle([tmp_path], tmp_path / "b.tar.gz", redact=True)
+    for place in (tmp_path, tmp_path / "notes.png"):
+        with pytest.raises(UsageError, match="a file that a reader reads"):
+            write_bundle([place], tmp_path / "b.tar.gz", redact=redact)
+
+
+@pytest.mark.parametrize("redact", [True, False])
+def test_what_lies_beside_the_logs_stays_there(redact: bool, tmp_path: Path) -> None:
+    """Keys, passwords, dumps of the heap, archives; a paste of lines comes with the logs."""
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    (folder / "server.log").write_text(
+        f"{STAMP}[Partition orders-0 broker=1] Shrinking ISR from 1,2 to 1 (kafka.cluster.Partition)\n"
+    )
+    (folder / "server.key").write_text("-----BEGIN PRIVATE KEY-----\nMIIEsecret\n")
+    (folder / "server.properties").write_text("ssl.keystore.password=secret\n")
+    (folder / "heap.hprof").write_bytes(b"JAVA PROFILE\0secret" + bytes(range(128, 256)) * 40)
+    with tarfile.open(folder / "old.tgz", "w:gz") as archive:
+        archive.add(folder / "server.log", "secret/server.log")
+    target = tmp_path / "b.tar.gz"
+    contents = write_bundle([folder], target, redact=redact)
+    assert "secret" not in content(target)
+    assert (contents.files, len(contents.left_out)) == (1, 4)

@@ -7,7 +7,7 @@ Rules of this file
 2. A line keeps its number: one that is left out is an empty line. What no reader understands in the way it was read
    before (another layout, wrapped lines) is kept whole.
 3. Records in segments and in dumps lose what they contain: their offsets, epochs and checksums are what is judged.
-4. Redacted, lines that no reader reads lose their message, files that none reads are left out (the names are replaced
+4. Files that no reader reads are left out. Redacted, lines that none reads lose their message (the names are replaced
    below).
 """
 
@@ -30,7 +30,15 @@ from tidegauge.story.forms import date_of, writer_of
 from tidegauge.story.reading import NEEDLES, OWN_ID, selects
 from tidegauge.story.statements import STATEMENTS, TABLE, statements_in
 from tidegauge.traces.kafka_logs.discovery.folders import FolderWalk
-from tidegauge.traces.kafka_logs.discovery.identify import CHECKPOINT, SEGMENT, SEGMENT_DUMP, TRACE, identify
+from tidegauge.traces.kafka_logs.discovery.identify import (
+    CHECKPOINT,
+    SEGMENT,
+    SEGMENT_DUMP,
+    TRACE,
+    UNKNOWN,
+    InputFile,
+    identify,
+)
 from tidegauge.traces.kafka_logs.discovery.selection import KIND_TEXTS, NAMES_ONE, TOPIC_ID, Selection
 from tidegauge.traces.kafka_logs.parsing.layout import DOCUMENTED, KAFKAS
 from tidegauge.traces.kafka_logs.parsing.lines import KNOWN, blocks, is_binary, layout_of, lines_matching, pieces
@@ -350,7 +358,9 @@ def write_bundle(
 def _files(path: Path, at: int, redact: bool, contents: BundleContents) -> Iterator[_File]:
     """Yield the files at and below a path that a reader reads."""
     if path.is_file():
-        yield _File(path, f"{at}/{path.resolve().name}", identify(path, path.name).kind)
+        what = identify(path, path.name)
+        if _may_matter(path, what):
+            yield _File(path, f"{at}/{path.resolve().name}", what.kind)
         return
     walk = FolderWalk(path)
     walk.enter(path)
@@ -366,13 +376,23 @@ def _files(path: Path, at: int, redact: bool, contents: BundleContents) -> Itera
                 contents.left_out.append(f"{label} (nobody reads it)")
             else:
                 what = identify(entry, label)
-                if redact and not (what.read or what.kind == CHECKPOINT) and entry.stat().st_size > 0:
+                if not _may_matter(entry, what) or (
+                    redact and not what.read and what.kind != CHECKPOINT and entry.stat().st_size
+                ):
                     contents.left_out.append(f"{label} ({what.kind})")
                 elif what.kind == TRACE and redact:
                     contents.left_out.append(f"{label} (a trace: convert it again from the bundle)")
                 else:
                     yield _File(entry, f"{at}/{path.resolve().name}/{label}", what.kind)
     contents.problems += walk.left_out.values()
+
+
+def _may_matter(path: Path, what: InputFile) -> bool:
+    """Return whether a file may say something: a key, a configuration or a dump of the heap beside the logs does not."""
+    if what.read or what.kind != UNKNOWN or path.stat().st_size == 0:
+        return True
+    # Pasted lines, that no whole line shows to be Kafka's.
+    return any(not is_binary(block) and lines_matching(block, _NEEDED)[2].any() for block in blocks(path, path.name, []))
 
 
 def _learn(redactor: Redactor, text: str, kind: str) -> None:

@@ -365,7 +365,9 @@ def _shape(text: str) -> str:
 
 
 def is_binary(content: bytes) -> bool:
-    """Return whether more than a third of the beginning is no text."""
+    """Return whether more than a third of the beginning is no text, or it is that of a tar, whatever that holds."""
+    if content[257:262] == b"ustar":
+        return True
     # NUL alone makes no file binary: one that was truncated while it was written (logrotate's copytruncate) begins with a
     # hole, one that a crash of the host cut off ends with one.
     head = content.replace(b"\0", b"")[:4096] if b"\0" in content[:4096] else content[:4096]

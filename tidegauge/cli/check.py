@@ -61,7 +61,7 @@ def _run(args: argparse.Namespace, stack: ExitStack) -> int:
     """Check the arguments, judge, and print or write the report; return the exit code."""
     from tidegauge.bundle.unpacking import BundledPath, opened
     from tidegauge.conformance.checking.check import CheckOptions
-    from tidegauge.conformance.checking.inputs import STDIN, open_input
+    from tidegauge.conformance.checking.inputs import open_input
     from tidegauge.conformance.checking.sharded import check_in_parallel
     from tidegauge.conformance.engine.precompile import LISTENER
     from tidegauge.conformance.report.json_report import json_text, schema_text, write_json
@@ -81,9 +81,9 @@ def _run(args: argparse.Namespace, stack: ExitStack) -> int:
     watched = sys.stderr.isatty() and not args.quiet
     paths, selection = (args.path, None) if args.follow else stack.enter_context(opened(args.path))
     if not args.follow and not args.spark:
-        # Standard input is read twice: by the judge, and by whoever tells what happened.
+        # A pipe is read twice: by the judge, and by whoever tells what happened.
         sources = [(path, stack.enter_context(open_input(path))) for path in paths]
-        paths = [BundledPath(str(copy.path), copy.name) if path == STDIN else path for path, copy in sources]
+        paths = [BundledPath(str(copy.path), copy.name) if copy.path != Path(path) else path for path, copy in sources]
     selected = chosen_selection(args) or selection
     how = CheckOptions(
         chosen_profile(args), args.layout, selected, situations=bool(args.coverage or (args.results and not args.spark))

@@ -163,12 +163,18 @@ def selects(selection: Selection | None, time: int, partition: str | None) -> bo
 
 def read_files(paths: Sequence[Path], problems: list[Problem], selection: Selection | None = None) -> list[ReadFile]:
     """Read every text file at the paths; each line knows its node, where that can be told."""
-    files = [
-        file
-        for path in paths
-        for one, label in text_files(path, problems)
-        if (file := read_file(one, label, problems, selection))
-    ]
+    found: dict[Path, tuple[Path, Path, str]] = {}
+    for path in paths:
+        for one, label in text_files(path, problems):
+            found.setdefault(one.resolve(), (path, one, label))
+    # Of folders that are named apart, a line is found by more than `server.log`.
+    several = len({label for _, _, label in found.values()}) < len(found) and len(paths) > 1
+    files = []
+    for path, one, label in found.values():
+        of_path = path if path.is_dir() else path.parent
+        named = f"{of_path.resolve().name}/{label}" if several else label
+        if (file := read_file(one, named, problems, selection)) is not None:
+            files.append(file)
     _attribute(files)
     return files
 
@@ -379,7 +385,7 @@ def fetched_from(text: str) -> int | None:
 def in_order(files: Iterable[ReadFile]) -> list[SourcedLine]:
     """Return the lines of all files by time, each once: a second copy of a file says nothing new."""
     lines: list[SourcedLine] = []
-    seen: dict[tuple[object, ...], str] = {}
+    seen: dict[tuple[object, ...], ReadFile] = {}
     for file in files:
         for line in file.found:
             # Two brokers may print the same at the same time: of nobody known, only what lies in one folder can be a copy.
@@ -391,7 +397,7 @@ def in_order(files: Iterable[ReadFile]) -> list[SourcedLine]:
                 line.partition,
                 tuple(sorted(line.fields.items())),
             )
-            if line.time and seen.setdefault(key, file.label) != file.label:
+            if line.time and seen.setdefault(key, file) is not file:
                 continue
             lines.append(line)
     lines.sort(key=lambda line: line.order)

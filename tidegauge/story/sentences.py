@@ -44,11 +44,8 @@ def headline(story: Story, *, judged: bool = False, failures: int = 0) -> list[s
     if not story.losses and any(map(happened, story.entries)) and not failures:
         lines.insert(0, visible(_undecided_loss(story)) or "No loss of data is told by these logs.")
     if not lines and story.entries and not judged:
-        partitions = len(story.of_partitions())
-        lines.append(
-            f"Nothing out of the ordinary is told: {len(story.entries):,} entries about {partitions:,} partitions, all of "
-            "ordinary starts and leader changes."
-        )
+        told = f"{counted(len(story.entries), 'event')} of {counted(len(story.of_partitions()), 'partition')}"
+        lines.append(f"Nothing out of the ordinary is told: {told}, all of ordinary starts and leader changes.")
         lines += map(visible, _asides(story))
     return lines
 
@@ -432,7 +429,7 @@ def story_text(story: Story) -> str:
         lines += [visible(f"{one.path} is {one.seen}: {one.do}. Give the folder of what was in it.") for one in packed[:3]]
         read = sum(file.lines for file in story.files)
         if read or not packed:
-            seen = f"{len(story.files):,} text files, {read:,} lines"
+            seen = f"{counted(len(story.files), 'text file')}, {counted(read, 'line')}"
             lines.append(f"Nothing is told: {seen}, none that says what happened to a partition.")
             lines.append("Give the server.log, controller.log and state-change.log of the brokers; see docs/operators.md.")
     lines += [visible(f"problem: {problem}") for problem in story.problems[:10]]

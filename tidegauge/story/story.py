@@ -127,6 +127,11 @@ def story_of(
     clusters = files_by_cluster(files)
     for inside in clusters:
         _add_cluster(story, inside, len(clusters) > 1)
+    named = () if selection is None else sorted(selection.topics | selection.partitions)
+    if named and not any(entry.partition for entry in story.entries):
+        # A name that nobody has is mistyped: that nothing happened to it must not be told.
+        story.entries.clear()
+        problems.append(Problem("story", None, f"a line about {', '.join(named)}", "none", "check the name"))
     story.entries.sort(key=lambda entry: entry.order)
     story.losses.sort(key=lambda loss: loss.order)
     return story

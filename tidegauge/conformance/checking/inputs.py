@@ -12,7 +12,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from os import PathLike
@@ -105,16 +105,18 @@ STDIN = "-"
 def open_input(path: str | PathLike[str]) -> Iterator[InputSource]:
     """Provide the source that a path of the command line names. Raises UsageError where there is none."""
     refuse_unnamed(path)
-    if str(path) != STDIN:
+    is_stdin = str(path) == STDIN
+    if not is_stdin and not Path(path).is_fifo():
         yield InputSource(Path(path), str(path))
         return
-    if sys.stdin is None:
+    if is_stdin and sys.stdin is None:
         raise UsageError("-: expected standard input, seen that it is closed; name a file, or give the input by a pipe")
-    # Standard input is copied into a file: its kind is known only after its beginning was read, and it may be read twice.
-    with tempfile.TemporaryDirectory(prefix="tidegauge-stdin-") as folder:
-        copied = Path(folder) / "stdin"
+    # A pipe is copied into a file: its kind is known only after its beginning was read, and it may be read twice.
+    with tempfile.TemporaryDirectory(prefix="tidegauge-stdin-") as folder, ExitStack() as stack:
+        copied = Path(folder) / ("stdin" if is_stdin else Path(path).name)
+        source = sys.stdin.buffer if is_stdin else stack.enter_context(Path(path).open("rb"))
         with copied.open("wb") as out:
-            shutil.copyfileobj(sys.stdin.buffer, out)
+            shutil.copyfileobj(source, out)
         yield InputSource(copied, copied.name)
 
 

@@ -1,0 +1,80 @@
+"""What is named on the command line: twice, apart, by a pipe, by nothing; what cannot be entered, or names nobody."""
+
+import gzip
+import os
+import shutil
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from tidegauge import TidegaugeError, check
+from tidegauge.cli.main import main
+from tidegauge.story.story import Story, story_of
+from tidegauge.traces.kafka_logs.capture import shipped
+from tidegauge.traces.kafka_logs.discovery.selection import Selection
+
+CAPTURE = shipped()["3.4.0/b-kill-leader"]
+NODES = [CAPTURE / name for name in ("n1", "n2", "n3", "n100")]
+
+
+def facts(story: Story) -> list[tuple[object, ...]]:
+    return [(one.partition, one.first, one.end, one.why, one.copies) for one in story.losses]
+
+
+@pytest.mark.parametrize("paths", [[CAPTURE, CAPTURE], [CAPTURE, CAPTURE / "n1" / ".."], NODES, [*NODES, CAPTURE]])
+def test_what_is_named_twice_happened_once(paths: list[Path]) -> None:
+    once, story = story_of([CAPTURE]), story_of(paths)
+    assert facts(story) == facts(once)
+    assert len(story.entries) == len(once.entries)
+
+
+def test_a_log_that_lies_beside_its_archive_happened_once(tmp_path: Path) -> None:
+    shutil.copytree(CAPTURE, tmp_path / "logs")
+    packed = tmp_path / "logs/n2/server.log.gz"
+    (tmp_path / "logs/n2/server.log").write_bytes(gzip.decompress(packed.read_bytes()))
+    assert facts(story_of([tmp_path / "logs"])) == facts(story_of([CAPTURE]))
+
+
+def test_a_line_of_folders_that_are_named_apart_has_its_folder() -> None:
+    assert story_of(NODES).losses[0].sources[0] == "n1/server.log:729"
+
+
+def test_what_cannot_be_entered_is_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "n1").mkdir()
+    (tmp_path / "n1/server.log").symlink_to(CAPTURE / "n1/server.log.gz")
+    assert [problem.path for problem in story_of([tmp_path]).problems] == ["n1/server.log"]
+
+
+@pytest.mark.parametrize("named", [Selection(frozenset({"nope"})), Selection(frozenset(), frozenset({"alpha-7"}))])
+def test_of_a_topic_that_nobody_has_nothing_is_told(named: Selection) -> None:
+    story = story_of([CAPTURE], selection=named)
+    assert (story.entries, story.losses) == ([], [])
+    assert "check the name" in str(story.problems[-1])
+    assert story_of([CAPTURE], selection=Selection(frozenset({"beta"}))).entries
+
+
+@pytest.mark.parametrize("command", ["story", "check"])
+def test_a_pipe_is_read_as_standard_input_is(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    log = gzip.decompress((CAPTURE / "n1/server.log.gz").read_bytes())
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(log,), daemon=True)
+    writer.start()
+    assert main([command, str(tmp_path / "pipe")]) == (command == "check")
+    assert "6 never committed records of alpha-0 (62 to 67)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["story", "check", "bundle"])
+def test_an_empty_path_is_not_the_current_folder(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(CAPTURE, tmp_path / "logs")
+    monkeypatch.chdir(tmp_path / "logs")
+    assert main([command, ""]) == 2
+    monkeypatch.setattr(sys, "stdin", None)
+    assert main([command, "-"]) == 2
+
+
+@pytest.mark.parametrize("source", ["", None, 3, [str(CAPTURE)]])
+def test_the_library_says_what_it_takes(source: object) -> None:
+    with pytest.raises(TidegaugeError):
+        check(source)  # type: ignore[arg-type]

@@ -1,5 +1,6 @@
 """The pytest plugin, as a project has it that uses it: in a process of its own."""
 
+import re
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -50,8 +51,18 @@ def test_a_bug_fails_its_cases_and_the_rule_and_is_told(tmp_path: Path) -> None:
     done = pytest_run(tmp_path, bug=True)
     assert done.returncode == 1
     assert "same as   applies_diverging=on" in done.stdout
-    assert "FAILED test_mine.py::test_mine[rule/TRUNC-01]" in done.stdout
+    assert "FAILED test_mine.py::test_mine[rule/HW-06]" in done.stdout
     assert "PASSED test_mine.py::test_mine[graph/small/HandleFetch]" in done.stdout
+
+
+def test_a_rule_that_decides_beside_what_differs_passes(tmp_path: Path) -> None:
+    """A high watermark that is too high says nothing of the epochs that the leader notes in the same step."""
+    (tmp_path / "test_mine.py").write_text(TEST, encoding="utf-8")
+    wrong = f"{sys.executable} -m tidegauge.drive.transports.serve --profile skips-equal"
+    done = pytest_run(tmp_path, "-k", "rule", "--tidegauge-command", wrong)
+    failed = re.findall(r"^FAILED .*\[rule/(\w+)-", done.stdout, re.MULTILINE)
+    assert "HW" in failed
+    assert not {"EPOCH", "ISR", "TRUNC"} & set(failed)
 
 
 def test_expected_failures_pass_until_they_are_stale(tmp_path: Path) -> None:

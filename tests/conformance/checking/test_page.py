@@ -303,3 +303,12 @@ def test_a_page_does_not_praise_a_loss_nor_what_was_not_judged() -> None:
     assert "Nothing is broken" not in passed
     nothing = Report((), Verdict.SUITE_ERROR, (), (), failures=0, seconds=0)
     assert "<h2>No rule was judged</h2>" in page(nothing)
+
+
+def test_problems_stand_on_lines_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "bad.ndjson").write_text("{}\n{}\n", encoding="utf-8")
+    report = check([tmp_path / "bad.ndjson", tmp_path / "none.ndjson"])
+    assert len(report.problems) > 1
+    listed = page(report).partition("<h2>Bad input</h2>")[2]
+    assert listed.count("&#10;") == len(report.problems) - 1
+    assert "\\n" not in listed.partition("</pre>")[0]

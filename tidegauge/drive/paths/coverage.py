@@ -597,17 +597,17 @@ def _family(rule: str) -> str:
     return rule.partition("-")[0]
 
 
-def _blamed(difference: Difference[BrokerCase], profile: Profile) -> set[str]:
-    """Return the rules that decide at the step that differs, and decide a field that differs."""
-    families = {family for name in difference.fields for family in FAMILIES.get(name, ())}
-    return {name for made in decisions(difference, profile) for name in made.ids if _family(name) in families}
+def blamed(difference: Difference[BrokerCase], profile: Profile) -> set[str]:
+    """Return the rules that decide at the step that differs, and decide a field that differs if a field shows them."""
+    right = _SHOWN_BY_FIELDS - {family for name in difference.fields for family in FAMILIES.get(name, ())}
+    return {name for made in decisions(difference, profile) for name in made.ids if _family(name) not in right}
 
 
 def results_of_differences(
     shown: Sequence[Difference[BrokerCase]], exit_code: int, exercised: Exercised, profile: Profile
 ) -> RunResults:
     """Return the verdicts on the rules of which the reference has a function: some fail by a difference."""
-    failed = Counter(name for each in shown for name in _blamed(each, profile))
+    failed = Counter(name for each in shown for name in blamed(each, profile))
     applied: Counter[str] = Counter()
     for row, seen in exercised.rows.items():
         # A rule that calls another has applied that one, too.

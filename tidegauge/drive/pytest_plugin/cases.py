@@ -4,7 +4,7 @@ Rules of this file
 
 1. The id of a case names its subject, not the number of its paths: it is the same tomorrow.
 2. Paths are played once, however many cases look at them.
-3. A rule fails where it decides a step that differs. A rule that no path applies is not exercised, which is no pass.
+3. A rule fails where it decides a field that differs. A rule that no path applies is not exercised, which is no pass.
 """
 
 from collections import Counter, defaultdict
@@ -20,6 +20,7 @@ from tidegauge.drive.broker.reference import decisions, reference
 from tidegauge.drive.broker.steps import action_of
 from tidegauge.drive.contract import Capabilities, Node
 from tidegauge.drive.paths.beside_covers import refusals, telling_paths
+from tidegauge.drive.paths.coverage import blamed
 from tidegauge.drive.paths.graphs import cover_of
 from tidegauge.drive.paths.repairs import telling_cases
 from tidegauge.drive.paths.scenarios import scenario_cases
@@ -130,7 +131,7 @@ class Suite:
 
     @cached_property
     def _by_rule(self) -> Mapping[str, Difference[BrokerCase]]:
-        """Return the shortest difference by each rule that decides its step."""
+        """Return the shortest difference by each rule that decides a field of it."""
         differences = [difference for case in self.paths for difference in self._differences(case)]
         # Differences of one kind are alike: a few of the shortest say which rules decide there.
         samples = [
@@ -140,7 +141,8 @@ class Suite:
         ]
         shortest: dict[str, Difference[BrokerCase]] = {}
         for difference in sorted(samples, key=lambda difference: difference.at):
-            for decision in decisions(difference, self.profile):
-                for rule in decision.ids:
-                    shortest.setdefault(rule, difference)
+            decide = {name for made in decisions(difference, self.profile) for name in made.ids}
+            # A wrong step that no rule decides, such as an order of two, fails those that decide beside it.
+            for rule in blamed(difference, self.profile) or decide:
+                shortest.setdefault(rule, difference)
         return shortest

@@ -44,8 +44,8 @@ def headline(story: Story, *, judged: bool = False, failures: int = 0) -> list[s
     if not story.losses and any(map(happened, story.entries)) and not failures:
         lines.insert(0, visible(_undecided_loss(story)) or "No loss of data is told by these logs.")
     if not lines and story.entries and not judged:
-        told = f"{counted(len(story.entries), 'event')} of {counted(len(story.of_partitions()), 'partition')}"
-        lines.append(f"Nothing out of the ordinary is told: {told}, all of ordinary starts and leader changes.")
+        number = f"{counted(len(story.entries), 'event')} of {counted(len(story.of_partitions()), 'partition')}"
+        lines.append(f"Nothing out of the ordinary is told: {number}, all of ordinary starts and leader changes.")
         lines += map(visible, _asides(story))
     return lines
 

@@ -4,7 +4,7 @@
 
 const ME = 1;
 const UNDEFINED = -1;
-const [NONE, OUT_OF_RANGE, NOT_LEADER, FENCED, UNKNOWN_EPOCH, INELIGIBLE] = [0, 1, 6, 74, 75, 107];
+const [NONE, OUT_OF_RANGE, NOT_LEADER, FENCED, UNKNOWN_EPOCH, INELIGIBLE, UNKNOWN_SERVER_ERROR] = [0, 1, 6, 74, 75, 107, -1];
 
 class Replica {
   constructor(peers, minIsr) {
@@ -126,6 +126,7 @@ class Replica {
   }
 
   alter_partition_response({ error, partition_epoch: partitionEpoch, isr }) {
+    const asked = this.inFlight;
     this.inFlight = null;
     // Metadata may have been faster than the response.
     if (this.proposed === null || this.leader !== ME) return;
@@ -133,6 +134,7 @@ class Replica {
       Object.assign(this, { isr, partitionEpoch, proposed: null });
       this.raiseHw();
     } else if (error === INELIGIBLE) this.proposed = null;
+    else if (error === UNKNOWN_SERVER_ERROR) this.inFlight = asked; // it is sent again
   }
 
   // The fetcher thread: truncates to the high watermark where it has no epochs, then fetches unless a request is in flight.

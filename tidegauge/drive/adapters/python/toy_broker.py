@@ -5,7 +5,7 @@ record. `bug` plants KAFKA-14704: the follower adopts the high watermark of a di
 """
 
 ME, UNDEFINED = 1, -1
-NOT_LEADER, FENCED, UNKNOWN_EPOCH, OUT_OF_RANGE, INELIGIBLE = 6, 74, 75, 1, 107
+NOT_LEADER, FENCED, UNKNOWN_EPOCH, OUT_OF_RANGE, INELIGIBLE, UNKNOWN_SERVER_ERROR = 6, 74, 75, 1, 107, -1
 
 
 class ToyReplica:
@@ -153,7 +153,7 @@ class ToyReplica:
 
     def alter_partition_response(self, error: int, partition_epoch: int, isr: list[int]) -> None:
         """Take the controller's response to a proposal."""
-        self.in_flight = None
+        asked, self.in_flight = self.in_flight, None
         # Metadata may have been faster than the response.
         if self.proposed is None or self.leader != ME:
             return
@@ -162,6 +162,8 @@ class ToyReplica:
             self.raise_hw()
         elif error == INELIGIBLE:
             self.proposed = None
+        elif error == UNKNOWN_SERVER_ERROR:
+            self.in_flight = asked  # it is sent again
 
     # -- follower
 

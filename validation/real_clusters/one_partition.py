@@ -71,8 +71,10 @@ class KeptPartitions:
                         out.write(kept)
 
     def _read_sessions(self) -> None:
-        for path in self._files:
-            full_fetches: dict[str, list[int]] = defaultdict(list)
+        full_fetches: dict[tuple[Path, str], list[tuple[Path, int]]] = defaultdict(list)
+        asking: set[tuple[Path, str]] = set()
+        # The parts of a rolled log in their order: a session may begin in one and go on in the next.
+        for path in sorted(self._files, key=lambda path: next(lines_of(path), "")):
             for number, line in enumerate(lines_of(path)):
                 if _REQUEST in line and '"FETCH"' in line:
                     _, document, _ = _parsed(line)
@@ -80,11 +82,17 @@ class KeptPartitions:
                         sessions = {_session(document["request"]), _session(document["response"])}
                         self._sessions |= {(_node(path), session) for session in sessions - {0}}
                 elif _SENDING in line and (session := _SENT_SESSION.search(line)) and (thread := _THREAD.search(line)):
+                    # A leader may have logged only those requests of the session that did not ask for the partition yet.
+                    if any(match[1] in self._partitions for match in _SENT_PARTITION.finditer(line)):
+                        asking.add((path.parent, thread[1]))
+                    leader = _SENT_TO.search(line)
+                    if leader and session[1] != "INVALID" and (path.parent, thread[1]) in asking:
+                        self._sessions.add((leader[1], int(session[1])))
                     if session[1] == "INVALID":
-                        full_fetches[thread[1]].append(number)
+                        full_fetches[path.parent, thread[1]].append((path, number))
                     else:
-                        for earlier in full_fetches.pop(thread[1], ()):
-                            self._known_by_first_line[path, earlier] = int(session[1])
+                        for earlier in full_fetches.pop((path.parent, thread[1]), ()):
+                            self._known_by_first_line[earlier] = int(session[1])
 
     def _kept_line(self, path: Path, node: str, number: int, line: str) -> str | None:
         if not _STAMP.match(line):

@@ -203,7 +203,21 @@ def tie_unlogged(
                     runs[id(send)] = step.run
         _add_unlogged_fetches(node, own, runs, responses)
     made.shorten_what_was_served_on(senders.values())
+    for node in nodes:
+        _end_what_began_behind_the_lines(node)
     return without
+
+
+def _end_what_began_behind_the_lines(node: Node) -> None:
+    """Stop each replica with its process that the process made behind its last line: others tell what it did then."""
+    known = {(step.run, step.tp) for step in node.broker.steps if step.name in ("Start", "Stop", "Crash", "DeleteReplica")}
+    behind = [step for step in node.broker.steps if step.line_index == AFTER_LINES and node.runs[step.run].served_on]
+    for step in behind:
+        if (step.run, step.tp) not in known:
+            known.add((step.run, step.tp))
+            stop = LoggedStep(node.id, step.tp, "Stop", {}, step.at, node.runs[step.run].last, (step.run, END, 0, 0))
+            stop.depends_on += (("handled", node.id, step.run),)
+            node.broker.steps.append(stop)
 
 
 def _tie(step: LoggedStep, waiting: list[Send], peer: int, offset: object, sessions: Mapping[int, int]) -> Send | None:
@@ -314,6 +328,8 @@ class _MadeUp:
         self._ends: dict[tuple[int, int, str], int] = {}
         self._logged: set[int] = set()
         self._added: set[tuple[int, int, str]] = set()
+        self._handled: dict[tuple[int, int, str, int], int] = {}
+        """By node, process, partition and leader, the last step before which a send was added."""
 
     def send_before(self, step: LoggedStep, sender: Node, latest: LastRequest, fields: Fields, epoch: int | None) -> None:
         """Add the send of the request that `step` handles, in a leader epoch, after the `latest` one.
@@ -350,8 +366,13 @@ class _MadeUp:
         made = LoggedStep(sender.id, step.tp, "SendFetch", {"peer": step.node} | fields, step.at, step.time, place)
         made.provides += (("sent", id(step)),)
         made.depends_on += (("answered", request),)
+        # Requests that do not ask for the partition may stand between two that do: a refused one is asked for again later.
+        channel = (sender.id, run, step.tp, step.node)
+        if channel in self._handled:
+            made.depends_on += (("answered", self._handled[channel]),)
+        self._handled[channel] = id(step)
         step.depends_on += (("sent", id(step)),)
-        step.provides += (("handled", sender.id, run),)
+        step.provides += (("answered", id(step)), ("handled", sender.id, run))
         sender.broker.steps.append(made)
 
     def _end(self, sender: Node, run: int, tp: str) -> int | None:

@@ -132,6 +132,20 @@ def test_a_fetch_that_is_sent_is_kept_with_its_session(tmp_path: Path) -> None:
     assert extracted(tmp_path, files, "a-1")["n2/server.log"] == expected
 
 
+def test_a_session_goes_on_in_the_next_part_of_a_rolled_log(tmp_path: Path) -> None:
+    """It asked for the partition behind all requests that its leader logged."""
+    part = "PartitionData(fetchOffset=0, lastFetchedEpoch=Optional.empty)"
+    files = {
+        "n1/request.log": [fetch(0, 0, entry("b", 0), opened=7), fetch(7, 1), fetch(0, 0, entry("b", 1), opened=8)],
+        "n2/server.log": [sending(1, "7", f"a-1={part}").replace(":00,0", ":01,0")],
+        "n2/server.log.1": [sending(1, "INVALID", f"b-0={part}")],
+    }
+    found = extracted(tmp_path, files, "a-1")
+    assert found["n1/request.log"] == [fetch(0, 0, opened=7), fetch(7, 1)]
+    assert found["n2/server.log"] == files["n2/server.log"]
+    assert found["n2/server.log.1"] == [sending(1, "INVALID", "")]
+
+
 def test_the_partitions_of_a_fetch_are_those_that_it_names(tmp_path: Path) -> None:
     path = tmp_path / "request.log"
     path.write_text(

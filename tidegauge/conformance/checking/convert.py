@@ -21,7 +21,7 @@ from tidegauge.traces.formats import itf, ndjson, parquet
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import MISSING, Config, Trace
 from tidegauge.util.errors import UsageError
-from tidegauge.util.files import replacing, writable
+from tidegauge.util.files import refuse_unnamed, replacing, writable
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,7 @@ def read_whole(path: str | Path, layout: str | None = None, by_line: bool = Fals
     """
     problems: list[Problem] = []
     batches: list[InputBatch] = []
+    refuse_unnamed(path)
     with open_input(path) as source:
         for _, _, part_batches, findings in read_input(source, layout):
             # Read to the end first: the findings are complete only then.

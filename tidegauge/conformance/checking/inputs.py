@@ -31,7 +31,7 @@ from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import MISSING, Config, Trace
 from tidegauge.util.bounds import has_long_line
 from tidegauge.util.errors import UsageError
-from tidegauge.util.files import elsewhere, refuse_unnamed
+from tidegauge.util.files import elsewhere
 
 LOGS = "broker logs"
 HEAD = 65_536
@@ -104,7 +104,6 @@ STDIN = "-"
 @contextmanager
 def open_input(path: str | PathLike[str]) -> Iterator[InputSource]:
     """Provide the source that a path of the command line names. Raises UsageError where there is none."""
-    refuse_unnamed(path)
     is_stdin = str(path) == STDIN
     if not is_stdin and not Path(path).is_fifo():
         yield InputSource(Path(path), str(path))

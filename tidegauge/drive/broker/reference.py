@@ -1,8 +1,9 @@
 """The reference of a broker's contract: one broker of `impl`, whose code is explored and equals the specification."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 from tidegauge.conformance.judge.rulebook import actions
@@ -314,6 +315,34 @@ def decisions(difference: Difference[BrokerCase], profile: Profile) -> list[Deci
             if expected != seen:
                 log_.end_offset_for_epoch(state.setup, state.broker.partition.log, epoch)
     return [*recorded, *in_step]
+
+
+FAMILIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "result": ("FENCE", "FETCH", "EPOCH"),
+        "requests": ("FENCE", "FETCH", "TRUNC", "OOR"),
+        "proposal": ("ISR",),
+        "produced": ("ACK", "APPEND"),
+        "fetched": ("FETCH",),
+        "leo": ("APPEND", "TRUNC", "OOR"),
+        "hw": ("HW",),
+        "log_start": ("LOG", "OOR"),
+        "ends": ("EPOCH", "TRUNC"),
+    }
+)
+"""By reported field: the families of rules that decide its value."""
+SHOWN_BY_FIELDS = {family for families in FAMILIES.values() for family in families}
+
+
+def family_of(rule: str) -> str:
+    """Return the family of a rule of the catalog: HW of HW-06."""
+    return rule.partition("-")[0]
+
+
+def blamed(difference: Difference[BrokerCase], profile: Profile) -> set[str]:
+    """Return the rules that decide at the step that differs, and decide a field that differs if a field shows them."""
+    right = SHOWN_BY_FIELDS - {family for name in difference.fields for family in FAMILIES.get(name, ())}
+    return {name for made in decisions(difference, profile) for name in made.ids if family_of(name) not in right}
 
 
 def _listed(value: Any) -> Sequence[Any]:

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 from tidegauge.conformance.checking.check import Report
@@ -28,7 +27,16 @@ from tidegauge.conformance.report.timeline import Timelines
 from tidegauge.drive.broker.applied_rules import Count, counting, with_callees
 from tidegauge.drive.broker.as_events import StepEvents, events_of_step
 from tidegauge.drive.broker.contract import BROKER, BrokerCase, Opening
-from tidegauge.drive.broker.reference import StepTaken, decisions, is_possible, read_by_consumer, step_text, take_step_unread
+from tidegauge.drive.broker.reference import (
+    SHOWN_BY_FIELDS,
+    StepTaken,
+    blamed,
+    family_of,
+    is_possible,
+    read_by_consumer,
+    step_text,
+    take_step_unread,
+)
 from tidegauge.drive.broker.state import ReferenceBroker, opened
 from tidegauge.drive.broker.steps import action_of, step_json
 from tidegauge.drive.contract import Path as Steps
@@ -576,33 +584,6 @@ def results_of_run(run: DriveRun[BrokerCase], exercised: Exercised, profile: Pro
     return made._replace(target=target or run.name, failures=tuple(each.text for each in run.failures))
 
 
-FAMILIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "result": ("FENCE", "FETCH", "EPOCH"),
-        "requests": ("FENCE", "FETCH", "TRUNC", "OOR"),
-        "proposal": ("ISR",),
-        "produced": ("ACK", "APPEND"),
-        "fetched": ("FETCH",),
-        "leo": ("APPEND", "TRUNC", "OOR"),
-        "hw": ("HW",),
-        "log_start": ("LOG", "OOR"),
-        "ends": ("EPOCH", "TRUNC"),
-    }
-)
-"""By reported field: the families of rules that decide its value."""
-_SHOWN_BY_FIELDS = {family for families in FAMILIES.values() for family in families}
-
-
-def _family(rule: str) -> str:
-    return rule.partition("-")[0]
-
-
-def blamed(difference: Difference[BrokerCase], profile: Profile) -> set[str]:
-    """Return the rules that decide at the step that differs, and decide a field that differs if a field shows them."""
-    right = _SHOWN_BY_FIELDS - {family for name in difference.fields for family in FAMILIES.get(name, ())}
-    return {name for made in decisions(difference, profile) for name in made.ids if _family(name) not in right}
-
-
 def results_of_differences(
     shown: Sequence[Difference[BrokerCase]], exit_code: int, exercised: Exercised, profile: Profile
 ) -> RunResults:
@@ -615,7 +596,7 @@ def results_of_differences(
             applied[name] += seen.times
     rules, sharing = {}, Counter(rule.impl for rule in rulebook().values())
     for rule in rulebook().values():
-        if rule.impl.startswith("impl.rules:") and _family(rule.id) in _SHOWN_BY_FIELDS:
+        if rule.impl.startswith("impl.rules:") and family_of(rule.id) in SHOWN_BY_FIELDS:
             times = applied[rule.impl.partition(":")[2]]
             # Where several rules share a function, a difference does not tell which of them is broken.
             shared, times_failed = sharing[rule.impl] > 1, failed[rule.id]

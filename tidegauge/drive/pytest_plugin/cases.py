@@ -16,11 +16,10 @@ from typing import NamedTuple
 from tidegauge.conformance.judge.rulebook import rulebook
 from tidegauge.drive.broker.applied_rules import Count, counting, with_callees
 from tidegauge.drive.broker.contract import BrokerCase
-from tidegauge.drive.broker.reference import decisions, reference
+from tidegauge.drive.broker.reference import blamed, decisions, reference
 from tidegauge.drive.broker.steps import action_of
 from tidegauge.drive.contract import Capabilities, Node
 from tidegauge.drive.paths.beside_covers import refusals, telling_paths
-from tidegauge.drive.paths.coverage import blamed
 from tidegauge.drive.paths.graphs import cover_of
 from tidegauge.drive.paths.repairs import telling_cases
 from tidegauge.drive.paths.scenarios import scenario_cases

@@ -13,6 +13,7 @@ from tests.conformance.hand import (
     bent,
     broken,
     change,
+    either_way,
     follow,
     judged,
     lead,
@@ -99,6 +100,29 @@ def test_the_latest_append_at_an_offset_is_the_one_that_is_acknowledged() -> Non
     assert broken((*lost, ack())) == set()
     assert broken((*lost, ack(rec_epoch=2))) == set()
     assert broken((*lost, ack(rec_epoch=0))) == {"DATA-03"}
+
+
+@pytest.mark.parametrize("config", either_way(TWO))
+def test_an_acknowledgement_of_a_term_is_not_one_of_the_term_before_that_wrote_as_much(config: Config) -> None:
+    """Broker 1 truncates two records of epoch 0 and appends two others in epoch 2; broker 2, in between, had neither."""
+    lost = (
+        *OPENING,
+        append(1, 0, 0),
+        append(1, 0, 1),
+        change(2, 1, (1, 2)),
+        lead(2, 1, (1, 2)),
+        append(2, 1, 0),
+        follow(1, 2, 1, leo=2),
+        send(1, 2, 1, 2, 0),
+        reported(2, "HandleFetch", peer=1, req_epoch=1, req_offset=2, req_last_epoch=0, error=0, div_epoch=0, div_end=0),
+        reported(1, "HandleDivergingResponse", peer=2, req_epoch=1, req_offset=2, div_epoch=0, div_end=0, target=0, leo=0),
+    )
+    alone = (*lost, change(1, 2, (1,)), lead(1, 2, (1,)), append(1, 2, 0, 0, 1), append(1, 2, 1, 1, 2))
+    assert broken((*alone, ack(end=2)), config) == set()
+    assert broken((*alone, ack(end=2, rec_epoch=0)), config) == {"DATA-03"}
+    # What is acknowledged too early is of the later term as well.
+    together = (*lost, change(1, 2, (1, 2)), lead(1, 2, (1, 2)), append(1, 2, 0), append(1, 2, 1))
+    assert broken((*together, ack(end=2)), config) == {"ACK-01"}
 
 
 def test_who_may_have_led_again_unseen_claims_nothing_for_its_earlier_term() -> None:

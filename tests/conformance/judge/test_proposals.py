@@ -15,10 +15,12 @@ from tests.conformance.hand import (
     COPIED,
     FORKED,
     OPENING,
+    TWO,
     append,
     bent,
     broken,
     change,
+    either_way,
     judged,
     lead,
     reported,
@@ -252,3 +254,10 @@ def test_a_member_of_the_isr_holds_what_was_acknowledged(events: Sequence[Event]
     """DATA-03 in a snapshot of a member, as far as every election is known."""
     assert broken(events) == rules
     assert judged(events).tallies["DATA-03"].undecided == undecided
+
+
+def test_a_committed_isr_has_to_be_registered_whatever_is_told_of_its_members() -> None:
+    """CTRL-03, also where broker 2 has no events."""
+    alone = tuple(event for event in PROPOSED if event.node != 2)
+    for config in either_way(TWO):
+        assert "CTRL-03" in broken((*alone, responded(error=0, isr=(1,), hw=1)), config)

@@ -93,7 +93,7 @@ def test_small_logs_and_other_inputs_are_no_shares(tmp_path: Path) -> None:
         (["--topic", "alpha"], 1, "1 trace, 1,079 events"),
         (["--partition", "beta-0"], 0, "1 trace, 519 events"),
         (["--partition", "beta-0", "--partition", "alpha-0"], 1, "2 traces, 1,598 events"),
-        (["--topic", "gamma"], 2, "no rule was judged"),
+        (["--topic", "gamma"], 2, "no event was judged"),
         (["--to", "2020-01-01T00:00:00"], 2, "no event was judged"),
         (["--from", "yesterday"], 2, "expected a day and a time"),
         (["--from", "2026-11-21T08:00:00", "--to", "2026-11-20T08:00:00"], 2, "expected a time after 2026-11-21T08:00:00"),

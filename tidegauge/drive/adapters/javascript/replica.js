@@ -126,15 +126,13 @@ class Replica {
   }
 
   alter_partition_response({ error, partition_epoch: partitionEpoch, isr }) {
-    const asked = this.inFlight;
-    this.inFlight = null;
-    // Metadata may have been faster than the response.
-    if (this.proposed === null || this.leader !== ME) return;
+    const pending = this.proposed !== null && this.leader === ME; // metadata may have been faster than the response
+    if (!pending || error !== UNKNOWN_SERVER_ERROR) this.inFlight = null; // after that one it is sent again
+    if (!pending) return;
     if (error === NONE && partitionEpoch >= this.partitionEpoch) {
       Object.assign(this, { isr, partitionEpoch, proposed: null });
       this.raiseHw();
     } else if (error === INELIGIBLE) this.proposed = null;
-    else if (error === UNKNOWN_SERVER_ERROR) this.inFlight = asked; // it is sent again
   }
 
   // The fetcher thread: truncates to the high watermark where it has no epochs, then fetches unless a request is in flight.

@@ -190,6 +190,6 @@ def test_those_of_a_leader_that_was_elected_again_are_of_no_term_that_is_known()
 def test_a_response_whose_lower_bound_is_unknown_is_undecided() -> None:
     """FETCH-08: the leader's high watermark is told only after the fetch was recorded."""
     unknown = without((*WRITTEN, held()), "hw", "hw_before", "res_hw")
-    told = (*unknown, append(1, 0, 2, 1, 1), response(error=0, res_hw=5, **NOTHING_TO_READ))
-    tally = judged(told).tallies["FETCH-08"]
+    events = (*unknown, append(1, 0, 2, 1, 1), response(error=0, res_hw=5, **NOTHING_TO_READ))
+    tally = judged(events).tallies["FETCH-08"]
     assert (tally.failed, tally.undecided) == (0, 1)

@@ -325,9 +325,10 @@ def test_a_report_that_breaks_the_contract_is_refused(broker: Wrong, says: str) 
 
 @pytest.mark.parametrize("command", ["check", "story", "bundle", "convert"])
 def test_an_empty_path_is_refused_and_not_taken_for_the_current_directory(
-    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As "$LOGS" gives where LOGS is not set."""
+    monkeypatch.chdir(tg.EXAMPLES / "captures/3.4.0/b-kill-leader")
     out = ["--out", str(tmp_path / "out")] if command == "bundle" else [str(tmp_path / "out")] * (command == "convert")
     assert main([command, "", *out]) == 2
     assert "expected a path, seen an empty one" in capsys.readouterr().err
@@ -335,17 +336,24 @@ def test_an_empty_path_is_refused_and_not_taken_for_the_current_directory(
         tg.check("")
 
 
-@pytest.mark.parametrize("command", ["check", "story"])
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("check", "expected standard input, seen that it is closed"),
+        ("story", "expected standard input, seen that it is closed"),
+        ("bundle", "expected a file or a directory, seen none at -"),
+    ],
+)
 def test_standard_input_that_is_closed_is_told_so(
-    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: str, says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As it is for a service."""
     monkeypatch.setattr(sys, "stdin", None)
     assert main([command, "-"]) == 2
-    assert "expected standard input, seen that it is closed" in capsys.readouterr().err
+    assert says in capsys.readouterr().err
 
 
 def test_a_list_of_paths_is_refused_with_what_to_do() -> None:
-    for wrong in ([tg.EXAMPLES], None):
+    for wrong in ([tg.EXAMPLES], None, 3):
         with pytest.raises(tg.TidegaugeError, match=re.escape("unpack a list, as check(*paths)")):
             tg.check(wrong)  # type: ignore[arg-type]

@@ -1,18 +1,12 @@
 """Two clusters in one folder have two stories."""
 
-import errno
-import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from tests.processor_time import processor_time
 from tidegauge.story.clusters import files_by_cluster
 from tidegauge.story.losses import Loss
 from tidegauge.story.reading import ReadFile, SourcedLine
-from tidegauge.story.sentences import story_text
 from tidegauge.story.statements import STATEMENTS
 from tidegauge.story.story import story_of
 from tidegauge.traces.kafka_logs.capture import shipped
@@ -32,35 +26,6 @@ def test_the_story_of_two_clusters_is_that_of_each(tmp_path: Path) -> None:
     assert facts(together.losses) == facts([loss for story in alone for loss in story.losses])
     assert len(together.entries) == sum(len(story.entries) for story in alone)
     assert len({entry.fields["cluster"] for entry in together.entries}) == 2
-
-
-def test_what_is_named_twice_is_told_once() -> None:
-    """A folder again, or with a file in it: read twice, its broker looked like one that had lost its disk."""
-    folder = shipped()["3.4.0/b-kill-leader"]
-    file = next(folder.rglob("server.log*"))
-    once = story_of([folder]).as_json()
-    assert once["losses"]
-    for paths in ([folder, folder], [file, folder]):
-        again = story_of(paths).as_json()
-        assert (again["losses"], again["story"]) == (once["losses"], once["story"])
-
-
-def test_a_folder_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A story without one broker of three must not look like that of all."""
-    shutil.copytree(shipped()["3.4.0/b-kill-leader"], tmp_path / "logs")
-    look = os.scandir
-
-    def scandir(folder: Path) -> Iterator[os.DirEntry[str]]:
-        if Path(folder).name == "n2":
-            raise PermissionError(errno.EACCES, "Permission denied", str(folder))
-        return look(folder)
-
-    monkeypatch.setattr(os, "scandir", scandir)
-    story = story_of([tmp_path / "logs"])
-    assert story.entries
-    (problem,) = story.problems
-    assert str(problem).startswith("n2: expected a folder that can be read, seen Permission denied")
-    assert "problem: n2" in story_text(story)
 
 
 def test_a_topic_that_was_created_anew_is_no_second_cluster(wild: Path) -> None:

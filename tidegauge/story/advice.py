@@ -17,8 +17,6 @@ from tidegauge.story.state import NO_LEADER, StoryEntry
 _OF_ANOTHER_CLUSTER = "its log directories are of the cluster "
 _STORED_ID = re.compile(r"doesn't match stored (broker|node)\.id [`']?(\d+)[`']? in meta\.properties")
 _FOREIGN_FOLDER = re.compile(r"Found directory (\S+), \S+ is not in the form of topic-partition")
-
-
 _STEPS = (
     (
         ("still starting up, cannot shut down",),
@@ -130,12 +128,11 @@ def step_for_process(entry: StoryEntry) -> str | None:
 def _process_advice(entry: StoryEntry) -> str | None:
     why = str(entry.fields.get("cause") or entry.fields.get("error") or "")
     if entry.kind == "quorum":
-        ended = "ended" in entry.said or entry.fields["leader"] is not None
+        if "ended" in entry.said or entry.fields["leader"] is not None:
+            return None
         return (
-            None
-            if ended
-            else "see that most of the voters run and that each reaches the others at the listener of the controllers: "
-            "without a leader of the quorum no partition gets another leader and no ISR changes"
+            "see that most of the voters run and that each reaches the others at the listener of the controllers: without a "
+            "leader of the quorum no partition gets another leader and no ISR changes"
         )
     if entry.kind == "voter_mismatch":
         return (

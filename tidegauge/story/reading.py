@@ -28,7 +28,7 @@ from tidegauge.story.statements import STATEMENTS, Fields, Statement, statements
 from tidegauge.traces.kafka_logs.discovery.folders import FolderWalk
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.kafka_logs.discovery.writers import OWN_IDENTITY, OWN_IN_WORDS
-from tidegauge.traces.kafka_logs.parsing.lines import blocks, is_binary, lines_matching
+from tidegauge.traces.kafka_logs.parsing.lines import blocks, is_binary, is_tar, lines_matching
 from tidegauge.traces.problems import Problem
 
 DEEPEST = 6
@@ -163,14 +163,11 @@ def selects(selection: Selection | None, time: int, partition: str | None) -> bo
 
 def read_files(paths: Sequence[Path], problems: list[Problem], selection: Selection | None = None) -> list[ReadFile]:
     """Read every text file at the paths; each line knows its node, where that can be told."""
-    found: dict[Path, tuple[Path, Path, str]] = {}
-    for path in paths:
-        for one, label in text_files(path, problems):
-            found.setdefault(one.resolve(), (path, one, label))
+    found = [(path, one, label) for path in paths for one, label in text_files(path, problems)]
     # Of folders that are named apart, a line is found by more than `server.log`.
-    several = len({label for _, _, label in found.values()}) < len(found) and len(paths) > 1
+    several = len({label for _, _, label in found}) < len(found) and len(paths) > 1
     files = []
-    for path, one, label in found.values():
+    for path, one, label in found:
         of_path = path if path.is_dir() else path.parent
         named = f"{of_path.resolve().name}/{label}" if several else label
         if (file := read_file(one, named, problems, selection)) is not None:
@@ -186,7 +183,7 @@ def read_file(path: Path, label: str, problems: list[Problem], selection: Select
     for block in blocks(path, label, problems):
         if file.lines == 0:
             kind = next((name for magic, name in _ARCHIVES.items() if block.startswith(magic)), None)
-            if kind is not None or block[257:262] == b"ustar":
+            if kind is not None or is_tar(block):
                 problems.append(Problem(label, None, "text", f"an archive ({kind or 'tar'})", "unpack it; it is not read"))
                 return None
             if is_binary(block) or b'"event":"Config"' in block[:4096]:

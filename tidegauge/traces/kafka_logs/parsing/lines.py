@@ -364,9 +364,14 @@ def _shape(text: str) -> str:
     return shape if shape.count("0") >= 4 else ""
 
 
+def is_tar(content: bytes) -> bool:
+    """Return whether a file begins as a tar does: with the header of its first file."""
+    return content[257:262] == b"ustar"
+
+
 def is_binary(content: bytes) -> bool:
     """Return whether more than a third of the beginning is no text, or it is that of a tar, whatever that holds."""
-    if content[257:262] == b"ustar":
+    if is_tar(content):
         return True
     # NUL alone makes no file binary: one that was truncated while it was written (logrotate's copytruncate) begins with a
     # hole, one that a crash of the host cut off ends with one.

@@ -178,6 +178,15 @@ def test_check_and_story_read_a_bundle(
     assert "33 committed records of topic" in capsys.readouterr().out
 
 
+def test_a_file_that_is_named_and_says_nothing_is_left_out_by_name(tmp_path: Path) -> None:
+    key = tmp_path / "server.key"
+    key.write_text("-----BEGIN PRIVATE KEY-----\nMIIE\n")
+    contents = write_bundle([CAPTURES / SOME[0], key], tmp_path / "b.tar.gz")
+    assert any(left_out.startswith("server.key ") for left_out in contents.left_out)
+    with pytest.raises(UsageError, match=r"seen server\.key"):
+        write_bundle([key], tmp_path / "c.tar.gz")
+
+
 def member(name: str, kind: bytes = tarfile.REGTYPE) -> tarfile.TarInfo:
     info = tarfile.TarInfo(name)
     info.type, info.linkname, info.size = kind, "/etc/passwd", 1 if kind == tarfile.REGTYPE else 0

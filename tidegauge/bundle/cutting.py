@@ -361,6 +361,8 @@ def _files(path: Path, at: int, redact: bool, contents: BundleContents) -> Itera
         what = identify(path, path.name)
         if _may_matter(path, what):
             yield _File(path, f"{at}/{path.resolve().name}", what.kind)
+        else:
+            contents.left_out.append(f"{path.name} ({what.kind})")
         return
     walk = FolderWalk(path)
     walk.enter(path)

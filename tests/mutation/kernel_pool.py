@@ -47,7 +47,7 @@ SHORT = 60
 """Events of a trace at most."""
 VARIED = 30
 """Events of a trace at most of which every value is varied."""
-DRAWN = {"config": 300, "mixed": 300, "changed": 300, "null": 150, "left out": 350, "turned round": 60}
+DRAWN = {"config": 300, "mixed": 300, "changed": 300, "null": 150, "left out": 350, "turned round": 1700}
 """How many variants of each kind are drawn."""
 RUNS, STEPS = 1, 40
 """Runs of each case beyond the graphs, and the steps of each."""

@@ -274,7 +274,7 @@ def finding_path(
 
 
 def _take_all(name: str, builder: PathBuilder, steps: Iterator[StepTried]) -> None:
-    """Take the steps of a path; Raises UsageError at one that did not."""
+    """Take the steps of a path. Raises UsageError at one that did not happen."""
     for step, happened in steps:
         if not happened:
             raise UsageError(

@@ -9,6 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tidegauge.util.junit import read_cases
+
 ROOT = Path(__file__).resolve().parents[2]
 ADAPTER = ROOT / "tidegauge" / "drive" / "adapters" / "python" / "adapter.py"
 NAME = "tidegauge.drive.pytest_plugin.plugin"
@@ -35,6 +37,7 @@ def test_each_case_is_a_test_with_an_id_and_a_right_broker_passes(tmp_path: Path
     """From the module that is shipped: nothing has to be written."""
     done = pytest_run(tmp_path, "--pyargs", "tidegauge.drive.pytest_plugin.test_broker", "--junitxml", "it.xml")
     assert done.returncode == 0, done.stdout
+    assert read_cases(tmp_path / "it.xml")[0] == "toy", "the summary of a job is headed by the broker"
     names = {case.get("name") for case in ElementTree.parse(tmp_path / "it.xml").iter("testcase")}
     assert {"test_broker[smoke]", "test_broker[graph/small/HandleFetch]", "test_broker[rule/HW-02]"} <= names
     assert {"test_broker[scenario/020_forked_log_is_truncated_on_fetch@b1]"} <= names

@@ -17,6 +17,7 @@ import yaml
 from tidegauge import EXAMPLES, __suite__
 from tidegauge.cli.main import main
 from tidegauge.util.errors import UsageError
+from tidegauge.util.foreign_text import shortened
 from tidegauge.util.junit import JobSummary, known_failures, markdown, read_cases, summarize, summary_annotations
 
 ROOT = Path(__file__).parents[2]
@@ -272,6 +273,18 @@ def test_what_a_broker_says_is_no_markdown_and_no_command(tmp_path: Path) -> Non
     assert not [line for line in lines if line.startswith(("#", "::", "<img")) and line not in inside and line != lines[0]]
     assert "\u202e" not in markdown(summary)
     assert all(line.startswith("::error title=") and "\n" not in line for line in summary_annotations(summary))
+
+
+def test_a_long_failure_ends_with_a_whole_line(tmp_path: Path) -> None:
+    """In the summary, and in an annotation."""
+    story = "\n".join(f"step {number} of a long story" for number in range(1000))
+    summary = summed(tmp_path, "", CASE.format(f'<testcase name="long"><failure message="m">{story}</failure></testcase>'))
+    for text in (markdown(summary), *(one.replace("%0A", "\n") for one in summary_annotations(summary))):
+        lines = text.splitlines()
+        assert lines[lines.index("..") - 1].endswith("of a long story")
+    assert shortened("two words", 6) == "two .."
+    assert shortened("oneword", 3) == "one .."
+    assert shortened("as it is", 8) == "as it is"
 
 
 def test_what_is_no_junit_is_refused(tmp_path: Path) -> None:

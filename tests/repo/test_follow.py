@@ -75,7 +75,9 @@ def test_what_is_written_later_is_judged(path: Path, capsys: pytest.CaptureFixtu
     whole = capsys.readouterr().out
     at = said.index("\n", said.index("  actual"))
     assert f"{path}:{FAILS_AT}" in said[:at], "the failure stands first, before the report"
-    assert said[at + 1 :].rpartition(",")[0] == whole.rpartition(",")[0]
+    between, _, report = said[at + 1 :].partition("\n")
+    assert between.startswith("--- report on all"), "what was news is said again: it must be seen where"
+    assert report.rpartition(",")[0] == whole.rpartition(",")[0]
 
 
 def test_json_is_the_report_alone(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -191,6 +193,7 @@ def test_what_it_refuses(arguments: list[str], says: str, tmp_path: Path, capsys
     """A sentence, and exit code 2."""
     assert main(["check", "--follow", *(one.format(tmp_path) for one in arguments)]) == 2
     assert says in capsys.readouterr().err
+    assert not list(tmp_path.iterdir()), "it leaves nothing"
 
 
 @pytest.fixture

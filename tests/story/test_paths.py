@@ -84,6 +84,26 @@ def test_of_a_topic_that_nobody_has_nothing_is_told(named: Selection) -> None:
     assert story_of([CAPTURE], selection=Selection(frozenset({"beta"}))).entries
 
 
+def test_a_topic_that_nobody_has_is_said_to_be_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In check, and there is no bundle of it: it would hold lines about all others."""
+    assert main(["check", "--topic", "nope", str(CAPTURE)]) == 2
+    assert "no line is about nope: check the name" in capsys.readouterr().out
+    assert main(["check", "--topic", "beta", str(CAPTURE)]) == 0
+    assert "check the name" not in capsys.readouterr().out
+    for name, code in (
+        ("--topic=nope", 2),
+        ("--topic=alph", 2),
+        ("--partition=alpha-7", 2),
+        ("--topic=alpha", 0),
+        ("--partition=beta-0", 0),
+    ):
+        place = tmp_path / "bundle.tar.gz"
+        assert main(["bundle", name, "--out", str(place), str(CAPTURE)]) == code
+        assert place.exists() == (code == 0)
+        assert ("check the name" in capsys.readouterr().err) == (code == 2)
+        place.unlink(missing_ok=True)
+
+
 @pytest.mark.parametrize("command", ["story", "check"])
 def test_a_pipe_is_read_as_standard_input_is(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     os.mkfifo(tmp_path / "pipe")

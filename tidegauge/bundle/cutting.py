@@ -352,6 +352,7 @@ def write_bundle(
                 content.seek(0)
                 archive.addfile(member, content)
             contents.files += 1
+    excerpts.refuse_mistyped()
     return contents
 
 
@@ -416,6 +417,25 @@ class _Excerpts:
     def __init__(self, selection: Selection | None, redactor: Redactor | None, contents: BundleContents) -> None:
         self.selection, self.redactor, self.contents = selection, redactor, contents
         self._kinds: set[str] = set()
+        wanted = (
+            ()
+            if selection is None
+            else (*(rf"{re.escape(name)}(?:-\d+)?" for name in selection.topics), *map(re.escape, selection.partitions))
+        )
+        self._wanted = re.compile(rf"(?<![\w.\-])(?:{'|'.join(wanted)})(?![\w.\-])") if wanted else None
+        self._sees_wanted = not wanted
+
+    def refuse_mistyped(self) -> None:
+        """Refuse a selection of which nothing was seen. Raises UsageError."""
+        # A name that nobody has is mistyped: lines of all the others must not go out under it.
+        if self.selection is not None and not self._sees_wanted:
+            named = ", ".join(sorted(self.selection.topics | self.selection.partitions))
+            raise UsageError(f"bundle: expected a line about {named}, seen none; check the name")
+
+    def _look(self, text: str) -> None:
+        """Note whether a text names what is selected."""
+        if not self._sees_wanted and self._wanted is not None:
+            self._sees_wanted = self._wanted.search(text) is not None
 
     def named(self, name: str) -> str:
         """Return what the bundle calls a topic or a partition."""
@@ -424,6 +444,7 @@ class _Excerpts:
     def write(self, file: _File, out: IO[bytes]) -> None:
         """Write what is left of a file."""
         label = file.name.partition("/")[2]
+        self._look(file.path.parent.name)
         if file.kind == SEGMENT:
             _write_segment(file.path, out, self.contents.problems)
         # Unchanged: nothing is replaced, and no line of it is left out. A dump of a segment has the records' content.
@@ -434,12 +455,14 @@ class _Excerpts:
         ):
             for piece in pieces(file.path, label, self.contents.problems):
                 out.write(piece)
+                self._look(piece.decode("utf-8", "replace"))
                 self.contents.lines += piece.count(b"\n")
                 self.contents.kept += piece.count(b"\n")
         else:
             for text in self.texts(file):
                 self.contents.lines += 1
                 self.contents.kept += bool(text.strip())
+                self._look(text)
                 out.write((text if self.redactor is None else self.redactor.text(text)).encode() + b"\n")
 
     def texts(self, file: _File) -> Iterator[str]:

@@ -76,7 +76,8 @@ def _run(args: argparse.Namespace, stack: ExitStack) -> int:
     if not args.path:
         raise UsageError("check: expected a path, seen none; name a file or a directory, or - for standard input")
     # Before the work: a directory that cannot be written must not cost an hour of judging.
-    out = directory(args.out) if args.out else None
+    # But what refuses --out leaves none: logs that are followed, below.
+    out = directory(args.out) if args.out and (args.spark or not args.follow) else None
     # Progress is for a person, not for the log of a CI job.
     watched = sys.stderr.isatty() and not args.quiet
     paths, selection = (args.path, None) if args.follow else stack.enter_context(opened(args.path))

@@ -2,14 +2,15 @@
 
 import argparse
 import sys
+from pathlib import Path
 
 from tidegauge.cli.terminal import echo
-from tidegauge.util.errors import CONFORMS, FAILS
+from tidegauge.util.errors import CONFORMS, FAILS, UsageError
 
 
 def scenario_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
-    parser.add_argument("file", nargs="*", help="scenario files (default: all that are shipped)")
+    parser.add_argument("file", nargs="*", help="scenario files, or names of shipped ones (default: all of these)")
     parser.add_argument(
         "--rewrite", action="store_true", help="write what happens into the files; a file that changes counts as failed"
     )
@@ -18,25 +19,32 @@ def scenario_arguments(parser: argparse.ArgumentParser) -> None:
 
 def scenario_command(args: argparse.Namespace) -> int:
     """Play scenarios and compare what happens with what their files expect."""
-    from tidegauge.conformance.repl.scenario import rewrite, run_scenario, shipped, summary
+    from tidegauge.conformance.repl.scenario import files_named, rewrite, run_scenario, shipped, summary
     from tidegauge.traces.formats.ndjson import write
     from tidegauge.util.files import directory
 
+    places = [place for name in args.file for place in files_named(name) or [name]] or shipped()
+    unknown = [place for place in places if not Path(place).exists()]
+    if unknown:
+        raise UsageError(
+            f"scenario: expected a file, or a name that `tidegauge scenario` lists; seen {unknown[0]}; check the name"
+        )
     folder = directory(args.trace) if args.trace else None
-    done = []
-    for path in args.file or shipped():
+    done, rewritten = [], 0
+    for path in places:
         scenario_run = run_scenario(path)
         done.append(scenario_run)
         if folder is not None:
             write([scenario_run.trace], folder / f"{scenario_run.scenario.path.stem}.ndjson")
         # A file that had to be changed has not passed: somebody must review the difference first.
         if args.rewrite and rewrite(scenario_run):
+            rewritten += 1
             echo(f"{path}: rewritten, review the difference")
         elif not scenario_run.passed:
             echo(scenario_run.diff)
         elif not args.quiet:
             echo(f"{scenario_run.scenario.path.stem}: {scenario_run.scenario.expected}; {scenario_run.judge_says}")
-    echo(summary(done))
+    echo(summary(done, rewritten))
     return CONFORMS if all(scenario_run.passed for scenario_run in done) else FAILS
 
 

@@ -46,6 +46,8 @@ class Story:
     steps: dict[str, list[str]] = field(default_factory=dict)
     files: list[ReadFile] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    unseen: Sequence[str] = ()
+    """Topics and partitions that were asked for, where no line is about any of them."""
 
     @property
     def has_entries(self) -> bool:
@@ -131,6 +133,7 @@ def story_of(
     if named and not any(entry.partition for entry in story.entries):
         # A name that nobody has is mistyped: that nothing happened to it must not be told.
         story.entries.clear()
+        story.unseen = named
         problems.append(Problem("story", None, f"a line about {', '.join(named)}", "none", "check the name"))
     story.entries.sort(key=lambda entry: entry.order)
     story.losses.sort(key=lambda loss: loss.order)

@@ -27,6 +27,17 @@ def visible_lines(text: str) -> str:
     return "\n".join(line if line.isprintable() else _visible_but_colours(line) for line in text.split("\n"))
 
 
+def shortened(text: str, most: int) -> str:
+    """Return at most so many characters of a text: whole lines or, of one long line, whole words, then `..`."""
+    if len(text) <= most:
+        return text
+    kept = text[:most]
+    for gap in "\n ":
+        if (end := kept.rfind(gap)) > 0:
+            return f"{kept[:end]}{gap}.."
+    return f"{kept} .."
+
+
 def printable_json(text: str) -> str:
     """Return JSON with JSON's escapes for what is no printable character; it has the same value."""
     return _NOT_IN_LINES.sub(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 from tidegauge.util.errors import BAD, CONFORMS, FAILS, UNDECIDED, UsageError
-from tidegauge.util.foreign_text import visible, visible_lines
+from tidegauge.util.foreign_text import shortened, visible, visible_lines
 from tidegauge.util.version import SUITE_VERSION
 
 
@@ -151,6 +151,8 @@ FAILURES_SHOWN = 20
 """Failures that a summary and annotations show."""
 LONGEST = 4000
 """Characters of one failure's text in a summary: a job may write a megabyte."""
+DRIVEN = "tidegauge.driven"
+"""The property of a JUnit file in which the pytest plugin writes the name of the broker."""
 _PARAMETER = re.compile(r"^\w+\[(.*)\]$")
 
 
@@ -204,7 +206,10 @@ def read_cases(path: Path) -> tuple[str, list[CaseResult]]:
         raise UsageError(f"{path}: expected JUnit XML, seen {problem}; {do}") from None
     if root.tag not in ("testsuites", "testsuite"):
         raise UsageError(f"{path}: expected JUnit XML, seen the element {visible(root.tag)}; name another file")
-    return visible(root.get("name") or path.stem), [_case(element) for element in root.iter("testcase")]
+    # pytest calls every run `pytest tests`; its plugin says what was driven.
+    driven = root.find(f".//property[@name='{DRIVEN}']")
+    name = root.get("name") if driven is None else driven.get("value")
+    return visible(name or path.stem), [_case(element) for element in root.iter("testcase")]
 
 
 def _case(element: ElementTree.Element) -> CaseResult:
@@ -268,8 +273,7 @@ def markdown(summary: JobSummary) -> str:
 
 def _fenced(case: CaseResult) -> Iterable[str]:
     """Return the lines of a code block of Markdown with what a case printed, at most LONGEST characters of it."""
-    text = visible_lines(case.details.strip() or case.message)
-    text = text if len(text) <= LONGEST else f"{text[:LONGEST]}\n.."
+    text = shortened(visible_lines(case.details.strip() or case.message), LONGEST)
     # Longer than any in the text, which could end it otherwise.
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     return [f"{fence}text", text, fence, ""]
@@ -303,7 +307,8 @@ def annotations(name: str, stories: Sequence[str]) -> list[str]:
 def summary_annotations(summary: JobSummary) -> list[str]:
     """Return those of a summary: a command per unexpected failure, and one per stale line."""
     stories = [
-        f"{case.id}: {case.message}\n{visible_lines(case.details)}"[:LONGEST] for case in summary.unexpected[:FAILURES_SHOWN]
+        shortened(f"{case.id}: {case.message}\n{visible_lines(case.details)}", LONGEST)
+        for case in summary.unexpected[:FAILURES_SHOWN]
     ]
     stories += [f"{name}: stale, {line.where} expects it to fail: take the line out" for name, line in summary.stale.items()]
     return annotations(summary.title, [story.rstrip() for story in stories])

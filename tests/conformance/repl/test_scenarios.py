@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tidegauge.cli.main import main
 from tidegauge.conformance.repl.scenario import (
     BROKEN,
     HOLDS,
@@ -125,6 +126,22 @@ def test_rewriting_changes_outputs_only_and_once(tmp_path: Path) -> None:
         f"{HEAD}\ncluster brokers=2\n----\nok\n\n# Now.\nwrite b1\n----\nb1     append 0a@0, leo 0->1\n"
     )
     assert not rewrite(run_scenario(path))
+
+
+def test_a_scenario_goes_by_the_name_that_the_list_shows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Or by what it shows, or by its file; one that had to be written is counted as that."""
+    assert main(["scenario", SCENARIOS[0].stem, "F2"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"{SCENARIOS[0].stem}: ")
+    assert len(said.splitlines()) >= 3
+    assert main(["scenario", "nope"]) == 2
+    assert "a name that `tidegauge scenario` lists; seen nope" in capsys.readouterr().err
+    mine = tmp_path / "mine.txt"
+    mine.write_text(SCENARIOS[0].read_text(encoding="utf-8").replace("\nok\n", "\nno\n"), encoding="utf-8")
+    assert main(["scenario", "--rewrite", str(mine)]) == 1
+    assert "1 rewritten: review the difference" in capsys.readouterr().out
+    assert main(["scenario", "--rewrite", str(mine)]) == 0
+    assert capsys.readouterr().out.endswith("1 of 1 scenarios go as their files expect\n")
 
 
 def test_no_difference_is_no_text() -> None:

@@ -137,7 +137,9 @@ class Report:
             held, gone = explanation.values
             if explanation.rule.id in ("DATA-01", "DATA-03") and held is not None and gone is not None:
                 story.note_broken_promises(explanation.tp, gone, held, explanation.rule.id == "DATA-03")
-        return replace(self, story=story)
+        # What the judge has seen is there, though no line says what happened to it.
+        unseen = (f"no line is about {', '.join(story.unseen)}: check the name",) if story.unseen and not self.traces else ()
+        return replace(self, story=story, notes=(*self.notes, *unseen))
 
     @property
     def events(self) -> int:

@@ -92,12 +92,16 @@ def publisher(say: Callable[[str], None], note: Callable[[str], None]) -> Publis
     return publish
 
 
+REPORT_BEGINS = StoryLine(f"--- report on all that was read {'-' * 40}")
+
+
 class Source(ABC):
     """What is followed, with the judge of what came from it."""
 
     def __init__(self, publish: Publish) -> None:
         """Begin to follow; `publish` gets each line of news."""
-        self.publish = publish
+        self._publish = publish
+        self.has_news = False
         self.ended = False
         """Nothing more can come: standard input was closed, or the rest cannot be read."""
         self.interrupted = False
@@ -108,6 +112,11 @@ class Source(ABC):
     def reading(self) -> Iterator[None]:
         """Hold what is needed to read: open files, a query."""
         yield
+
+    def publish(self, news: News) -> None:
+        """Pass on a line of news."""
+        self.has_news |= isinstance(news, FailureNews | StoryLine)
+        self._publish(news)
 
     @abstractmethod
     def poll(self) -> bool:
@@ -144,4 +153,7 @@ def follow(source: Source, idle: float | None) -> Report:
             # Still inside `reading`: the rest is read from the open files.
             source.end()
         source.interrupted = bool(signals)
+        # The report has what was news already: without a line between them all of it looks as if it were said twice.
+        if source.has_news:
+            source.publish(REPORT_BEGINS)
         return source.report()

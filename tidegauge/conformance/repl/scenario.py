@@ -164,6 +164,13 @@ def shipped() -> list[Path]:
     return [*sorted(DIRECTORY.glob("*.txt")), *sorted(DIRECTORY.glob("models/*.txt"))]
 
 
+def files_named(name: str | Path) -> list[Path]:
+    """Return the file of that name or, of those that are shipped, the ones that are called so or show that finding."""
+    if Path(name).is_file():
+        return [Path(name)]
+    return [path for path in shipped() if path.stem == str(name) or name in read(path).shows]
+
+
 def read(path: Path) -> Scenario:
     """Read a scenario. Raises ScenarioError with what its opening lacks."""
     try:
@@ -242,7 +249,11 @@ def play(lines: Iterable[str], echo: Callable[[str], None], prompt: Callable[[],
     return Transcript(tuple(blocks))
 
 
-def summary(played: Sequence[Played]) -> str:
-    """Return how many scenarios went as their files expect."""
+def summary(played: Sequence[Played], rewritten: int = 0) -> str:
+    """Return how many scenarios went as their files expect, and how many files were `rewritten`."""
     passed = sum(scenario.passed for scenario in played)
+    if rewritten:
+        return (
+            f"{passed} of {len(played)} scenarios went as their files expected; {rewritten} rewritten: review the difference"
+        )
     return f"{passed} of {len(played)} scenarios go as their files expect"

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from tidegauge.conformance.checking.check import Report
 from tidegauge.conformance.checking.verdicts import Verdict
 from tidegauge.util.files import replacing
-from tidegauge.util.foreign_text import visible, visible_lines
+from tidegauge.util.foreign_text import shortened, visible, visible_lines
 from tidegauge.util.version import PACKAGE_VERSION, SUITE_VERSION
 
 FORMAT_VERSION = 1
@@ -29,7 +29,7 @@ PASS, FAIL, UNDECIDED, NOT_SUPPORTED, NOT_EXERCISED = "pass", "fail", "undecided
 WORST_FIRST = (FAIL, UNDECIDED, PASS, NOT_SUPPORTED, NOT_EXERCISED)
 """The verdicts on a rule. What passes says more than what the target does not offer."""
 FAILURES_KEPT, LONGEST_FAILURE = 50, 400
-"""Failures that are kept, and characters of each."""
+"""Failures that are kept, and characters of each at most."""
 _VERDICTS = {
     Verdict.PASS: PASS,
     Verdict.FAIL: FAIL,
@@ -96,7 +96,7 @@ def as_json(results: RunResults) -> dict[str, Any]:
         "verdict": results.verdict,
         "exit_code": results.exit_code,
         "rules": {name: counts._asdict() for name, counts in sorted(results.rules.items())},
-        "failures": [visible_lines(text)[:LONGEST_FAILURE] for text in results.failures[:FAILURES_KEPT]],
+        "failures": [shortened(visible_lines(text), LONGEST_FAILURE) for text in results.failures[:FAILURES_KEPT]],
         "coverage": results.coverage,
     }
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from tidegauge.conformance.engine.judge import judge
 from tidegauge.conformance.explain.explain import explain
 from tidegauge.conformance.repl.directives import Player
-from tidegauge.conformance.repl.scenario import DIRECTORY, Scenario, read, shipped
+from tidegauge.conformance.repl.scenario import DIRECTORY, Scenario, files_named, read, shipped
 from tidegauge.conformance.repl.session import Session
 from tidegauge.drive.broker.contract import BROKER, REPORTED, BrokerCase, Opening
 from tidegauge.drive.broker.reference import field_text, missing_capability, step_text, take_step
@@ -337,9 +337,7 @@ def _of_files(name: str, profile: Profile) -> Iterator[Named]:
 
 def _places(name: str) -> list[File]:
     """Return the file `name`, or the shipped ones that are called so or show the finding. Raises UsageError."""
-    if File(name).is_file():
-        return [File(name)]
-    places = [place for place in shipped() if place.stem == name or name in read(place).shows]
+    places = files_named(name)
     if not places:
         raise UsageError(
             f"--scenario: expected F1, F2, F3, {ROUNDED}, what a scenario `shows`, or the name of its file; seen {name!r}; "

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tidegauge.drive.pytest_plugin.cases import Suite
     from tidegauge.drive.transports.stdio import StdioNode
     from tidegauge.util.junit import KnownFailure
@@ -139,6 +141,15 @@ def tidegauge_broker(request: pytest.FixtureRequest) -> "StdioNode":
     if node is None:
         pytest.skip(NO_COMMAND)
     return node
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _named_in_junit(request: pytest.FixtureRequest, record_testsuite_property: "Callable[[str, object], None]") -> None:
+    """Name the driven broker in the JUnit file, so that the summary of a job can."""
+    if NODE in request.config.stash:
+        from tidegauge.util.junit import DRIVEN
+
+        record_testsuite_property(DRIVEN, request.config.stash[NODE].capabilities.name)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -22,6 +22,7 @@ from tidegauge.conformance.report import timeline
 from tidegauge.conformance.report.html import SCRIPTS, asset, page, write_html
 from tidegauge.conformance.report.junit import write_junit
 from tidegauge.conformance.report.timeline import CAUSES, Timelines, causes, changed
+from tidegauge.drive.paths.coverage import coverage_of, coverage_page, exercised_by_check
 from tidegauge.story.story import story_of
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.formats import ndjson, parquet
@@ -223,6 +224,21 @@ def luminance(colour: str) -> float:
 def contrast(one: str, two: str) -> float:
     high, low = sorted((luminance(one), luminance(two)), reverse=True)
     return (high + 0.05) / (low + 0.05)
+
+
+def test_a_number_has_its_heading_on_a_phone_too(text: str, report: Report) -> None:
+    """There the row of headings is not shown, and each cell is a line."""
+    pages = [text, coverage_page(coverage_of(exercised_by_check("logs", report)))]
+    seen = 0
+    for table in (table for one in pages for table in re.findall(r"<table>.*?</table>", one, re.DOTALL)):
+        heads = re.findall(r"<th[^>]*>([^<]*)</th>", table)
+        for row in re.findall(r"<tr[^>]*>(<td.*?)</tr>", table, re.DOTALL):
+            cells = re.findall(r"<td([^>]*)>(.*?)</td>", row, re.DOTALL)
+            for head, (attributes, says) in zip(heads, cells, strict=True) if heads else ():
+                if re.fullmatch(r"[\d,]+(?: of [\d,]+)?", says):
+                    assert f'data-head="{head}"' in attributes, row
+                    seen += 1
+    assert seen > 20, "the tables of both pages"
 
 
 def test_colours_can_be_told_apart() -> None:

@@ -28,7 +28,9 @@ from tidegauge.traces.columns import to_columns
 from tidegauge.traces.formats import ndjson, parquet
 from tidegauge.traces.from_model.behaviour import numbered
 from tidegauge.traces.kafka_logs.capture import shipped
+from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.schema import Event, Trace
+from tidegauge.util.errors import UsageError
 from validation.golden import DIRECTORY
 
 LINES = DIRECTORY / "diverging-truncation.ndjson"
@@ -153,6 +155,28 @@ def test_parquet_and_lines_say_the_same(tmp_path: Path) -> None:
     assert [r.tally for r in one.rules if r.rule.id != "SEQ-01"] == [r.tally for r in two.rules if r.rule.id != "SEQ-01"]
     assert [e.rule.id for e in one.explanations] == [e.rule.id for e in two.explanations]
     assert two.explanations[0].event.fields == traces[2].events[5].fields
+
+
+def test_a_directory_of_traces_is_judged_unless_it_has_logs(tmp_path: Path) -> None:
+    """As each of its files is; what a writer leaves beside them is none."""
+    wrong, right = DIRECTORY / "fails-hw-not-clamped.ndjson", DIRECTORY / "append.ndjson"
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    (trace,) = ndjson.read(wrong).traces
+    parquet.write(to_columns([trace], trace.config), trace.config, folder / "part-0.parquet")
+    shutil.copy(right, folder)
+    (folder / "_SUCCESS").touch()
+    (folder / "._part-0.parquet").write_bytes(b"rubbish")
+    report, alone = check([folder]), check([folder / "part-0.parquet", folder / "append.ndjson"])
+    assert [(one.kind, one.verdict, one.events) for one in report.inputs] == [
+        ("NDJSON", Verdict.PASS, alone.inputs[1].events),
+        ("Parquet", Verdict.FAIL, alone.inputs[0].events),
+    ]
+    assert [one.path for one in report.inputs] == [str(folder / "append.ndjson"), str(folder / "part-0.parquet")]
+    with pytest.raises(UsageError, match=r"part-0|append.ndjson: expected broker logs to select topics"):
+        check([folder], CheckOptions(selection=Selection(frozenset({"alpha"}))))
+    shutil.copytree(shipped()["3.4.0/b-kill-leader"] / "n1", folder / "n1")
+    assert [one.kind for one in check([folder]).inputs] == ["broker logs"]
 
 
 def test_a_source_that_tells_nothing_decides_nothing(tmp_path: Path) -> None:

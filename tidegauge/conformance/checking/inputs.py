@@ -24,6 +24,7 @@ from tidegauge.traces import kafka_logs
 from tidegauge.traces.columns import Columns, Distinct, table_of, to_columns
 from tidegauge.traces.formats import ndjson
 from tidegauge.traces.formats.ndjson_columns import Span, read_at_once, read_span
+from tidegauge.traces.kafka_logs.discovery.files import logs_in
 from tidegauge.traces.kafka_logs.discovery.identify import LOGS as KINDS_OF_LOGS
 from tidegauge.traces.kafka_logs.discovery.identify import identify
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
@@ -97,6 +98,8 @@ class InputSource(NamedTuple):
     name: str
 
 
+TRACES = (".parquet", ".ndjson", ".ndjson.gz")
+"""How files of traces end in a directory of them."""
 STDIN = "-"
 """The path that is standard input."""
 
@@ -146,7 +149,10 @@ def read_input(
     NDJSON file. Raises NotSeparableError, at any time, if the span cannot be judged without the rest.
     """
     path, findings = source.path, InputFindings()
-    if path.is_dir():
+    if traces := _traces_in(path):
+        for file in traces:
+            yield from read_input(InputSource(file, f"{source.name}/{file.name}"), layout, selection)
+    elif path.is_dir():
         yield from _logs(source, layout, selection)
     elif selection is None and is_parquet(path):
         yield InputPart(source.name, "Parquet", _lacking(_parquet(source, findings.problems), findings), findings)
@@ -169,6 +175,19 @@ def read_input(
         yield InputPart(source.name, "text", iter(()), findings)
     else:
         yield InputPart(source.name, "NDJSON", _lacking(_ndjson(source, findings.problems, span), findings), findings)
+
+
+def _traces_in(path: Path) -> list[Path]:
+    """Return the traces that lie in a directory, such as Spark writes, unless it has logs: these are what it is for then."""
+    if not path.is_dir():
+        return []
+    try:
+        files = [file for file in path.iterdir() if file.name.endswith(TRACES) and file.is_file()]
+    # The reader of logs says what is wrong with the directory.
+    except OSError:
+        return []
+    hidden = tuple("._")
+    return [] if not files or logs_in(path) else sorted(file for file in files if not file.name.startswith(hidden))
 
 
 def _may_be_ndjson(path: Path) -> bool:

@@ -25,6 +25,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 from tests.fuzz.inputs import Input, made
@@ -121,7 +122,8 @@ def batches(seed: int, first: int, inputs: int, processes: int) -> Iterator[tupl
     if processes == 1:
         yield from map(partial(batch, seed=seed, last=inputs), firsts)
         return
-    with ProcessPoolExecutor(processes) as pool:
+    # As they were before Python 3.14: they have what this process has.
+    with ProcessPoolExecutor(processes, mp_context=get_context("fork")) as pool:
         yield from pool.map(partial(batch, seed=seed, last=inputs), firsts)
 
 

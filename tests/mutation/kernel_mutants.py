@@ -173,7 +173,12 @@ def _first_difference(one: str, other: str) -> int:
 @cache
 def code_of(text: str) -> CodeType:
     """The code object of the one function in a text."""
-    return next(const for const in compile(text, "a mutant", "exec").co_consts if isinstance(const, CodeType))
+    # From Python 3.14 on the first code is that of the annotations.
+    return next(
+        const
+        for const in compile(text, "a mutant", "exec").co_consts
+        if isinstance(const, CodeType) and const.co_name != "__annotate__"
+    )
 
 
 def function_of(module: str, name: str) -> FunctionType:

@@ -11,7 +11,7 @@ import pytest
 from tidegauge import EXAMPLES
 from tidegauge.cli.main import main
 from tidegauge.conformance.report.results import FAIL, NOT_SUPPORTED, PASS, UNDECIDED, counts_of, results_schema
-from tidegauge.drive.paths.coverage import read_exercised
+from tidegauge.drive.coverage import read_exercised
 from tidegauge.util.errors import UsageError
 from validation.results.matrix import histories, matrix_page, read_artefacts
 from validation.results.ours import RUNS, of_third_party

@@ -132,7 +132,7 @@ def _run(args: argparse.Namespace, stack: ExitStack) -> int:
             echo(f"reports: {out / 'index.html'}, check.json, check.xml")
     if args.coverage or (args.results and not args.spark):
         from tidegauge.conformance.report.results import results_of_check, write_results
-        from tidegauge.drive.paths.coverage import brief_json, exercised_by_check
+        from tidegauge.drive.coverage import brief_json, exercised_by_check
 
         exercised = exercised_by_check(", ".join(args.path), report)
         if args.coverage:

@@ -192,7 +192,7 @@ def run(args: argparse.Namespace) -> int:
         _export(args.export_junit, shown, reference(profile), build)
     if args.coverage or args.results:
         from tidegauge.conformance.report.results import write_results
-        from tidegauge.drive.paths.coverage import exercised_by_run, results_of_run
+        from tidegauge.drive.coverage import exercised_by_run, results_of_run
 
         exercised = exercised_by_run(shown.name, paths.cases, at, profile)
         if args.coverage:
@@ -439,6 +439,16 @@ def _controller(
     echo(text_of(shown))
     if args.export_junit:
         _export(args.export_junit, shown, reference(profile), build)
+    if args.coverage or args.results:
+        from tidegauge.conformance.report.results import write_results
+        from tidegauge.drive.coverage import exercised_by_controller, results_of_controller
+
+        at = {difference.case: difference.at for difference in shown.played.differences}
+        exercised = exercised_by_controller(shown.name, cases, at, profile)
+        if args.coverage:
+            recordings.report_coverage(exercised, args.coverage)
+        if args.results:
+            write_results(results_of_controller(shown, exercised, args.target), args.results)
     if args.badge:
         Path(args.badge).write_text(_badge(shown), encoding="utf-8")
     return shown.exit_code
@@ -505,10 +515,10 @@ def _refuse(args: argparse.Namespace) -> None:
     if args.controller:
         from tidegauge.drive.controller.cover import model_of
 
-        if not drives_kafka or args.smoke or args.scenario or args.coverage or args.results:
+        if not drives_kafka or args.smoke or args.scenario:
             raise UsageError(
                 "drive: expected --controller with --kafka RELEASE, for a cover, walks and scenarios; seen no --kafka, or "
-                "an adapter, --smoke, --scenario, --coverage or --results; add --kafka and leave the others out"
+                "an adapter, --smoke or --scenario; add --kafka and leave the others out"
             )
         for name in args.graph or ():
             model_of(name)

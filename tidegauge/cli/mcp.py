@@ -119,7 +119,7 @@ def server(root: Path) -> "MCPServer":
         """Say how much of the model logs or traces exercise, and which short scenarios to try next, as steps and words."""
         from tidegauge.conformance.checking.check import CheckOptions
         from tidegauge.conformance.checking.sharded import check_in_parallel
-        from tidegauge.drive.paths.coverage import as_json, coverage_of, exercised_by_check
+        from tidegauge.drive.coverage import as_json, coverage_of, exercised_by_check
         from tidegauge.impl.releases import RELEASE
 
         whole = below(path)

@@ -11,7 +11,7 @@ from tidegauge.util.errors import CONFORMS
 from tidegauge.util.files import writable
 
 if TYPE_CHECKING:
-    from tidegauge.drive.paths.coverage import Exercised
+    from tidegauge.drive.coverage import Exercised
 
 
 def recheck_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +48,7 @@ def coverage_arguments(parser: argparse.ArgumentParser) -> None:
 
 def coverage_command(args: argparse.Namespace) -> int:
     """Add up which parts of the model several runs and logs have exercised, and list those that none of them has."""
-    from tidegauge.drive.paths.coverage import read_exercised
+    from tidegauge.drive.coverage import read_exercised
 
     for place in args.coverage:
         writable(place)
@@ -68,7 +68,7 @@ def add_coverage(parser: argparse.ArgumentParser, option: str, says: str) -> Non
 
 def report_coverage(exercised: "Exercised", places: list[str], say: Callable[[str], None] = echo) -> None:
     """Print what was exercised and what was not, and write it to files."""
-    from tidegauge.drive.paths.coverage import coverage_of, coverage_text, write_coverage
+    from tidegauge.drive.coverage import coverage_of, coverage_text, write_coverage
 
     coverage = coverage_of(exercised)
     say(coverage_text(coverage))

@@ -13,7 +13,7 @@ from tidegauge.conformance.checking.situations import Seen
 from tidegauge.conformance.report.results import FAIL, PASS, UNDECIDED, RunResults, as_json, counts_of
 from tidegauge.drive.broker.reference import reference
 from tidegauge.drive.broker.transcript import BROKER_FORMAT
-from tidegauge.drive.paths.coverage import Exercised, results_of_differences, rows_of
+from tidegauge.drive.coverage import Exercised, results_of_differences, rows_of
 from tidegauge.drive.probe.run import CheckVerdict
 from tidegauge.drive.runner.differences import by_kind
 from tidegauge.drive.runner.player import play

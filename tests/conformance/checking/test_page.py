@@ -22,7 +22,7 @@ from tidegauge.conformance.report import timeline
 from tidegauge.conformance.report.html import SCRIPTS, asset, page, write_html
 from tidegauge.conformance.report.junit import write_junit
 from tidegauge.conformance.report.timeline import CAUSES, Timelines, causes, changed
-from tidegauge.drive.paths.coverage import coverage_of, coverage_page, exercised_by_check
+from tidegauge.drive.coverage import coverage_of, coverage_page, exercised_by_check
 from tidegauge.story.story import story_of
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.formats import ndjson, parquet

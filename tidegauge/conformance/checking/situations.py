@@ -66,9 +66,30 @@ COMPARISONS: Mapping[str, tuple[Comparison, ...]] = MappingProxyType(
         "Crash": (),
         "LogStartMoved": (("hw", "log_start"),),
         "ProduceAck": (("acks", ""), ERROR),
+        "AlterPartition": (ERROR,),
+        "ChangePartition": (("led", ""), ("clean", ""), ("full", ""), ("eligible", ""), ("adds", ""), ("removes", "")),
+        "RegisterBroker": (("clean", ""),),
+        "FenceBroker": (),
+        "UnfenceBroker": (),
+        "SetMinIsr": (),
     }
 )
-"""What is compared at each action of a broker, by the fields of its event."""
+"""What is compared at each action of a broker, then of the controller, by the fields of its event."""
+
+CONTROLLER_ACTIONS = frozenset(
+    {"AlterPartition", "ChangePartition", "RegisterBroker", "FenceBroker", "UnfenceBroker", "SetMinIsr"}
+)
+
+STATEMENTS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "led": ("no replica leads", "a replica leads"),
+        "full": ("a replica is not in sync", "all replicas are in sync"),
+        "eligible": ("no replica is eligible", "a replica outside the ISR is eligible"),
+        "adds": ("no replica is added", "a replica is added"),
+        "removes": ("no replica is removed", "a replica is removed"),
+    }
+)
+"""What is told of a registration: whether it holds, and each as words."""
 
 FIELD_WORDS: Mapping[str, str] = MappingProxyType(
     {
@@ -138,6 +159,8 @@ class Guard(NamedTuple):
 
     def __str__(self) -> str:
         """Write it in words."""
+        if self.left in STATEMENTS:
+            return STATEMENTS[self.left][int(self.outcome)]
         name = FIELD_WORDS[self.left]
         if self.outcome == UNDEFINED:
             return f"{name} is undefined"
@@ -210,8 +233,25 @@ def situation_codes(table: Columns) -> tuple[list[Situation], Ints]:
 
 
 def _field(table: Columns, name: str, rows: Ints) -> Ints:
+    if name in STATEMENTS:
+        return _stated(table, name, rows)
     column = table.ints.get(name)
     return np.full(len(rows), UNKNOWN, np.int64) if column is None else column[rows]
+
+
+_SETS = {"eligible": "elr", "adds": "adding", "removes": "removing"}
+
+
+def _stated(table: Columns, name: str, rows: Ints) -> Ints:
+    """Return 1 where a statement about a registration holds, 0 where not, UNKNOWN where its field is not reported."""
+    if name == "led":
+        leader = _field(table, "leader", rows)
+        return np.where(leader == UNKNOWN, UNKNOWN, leader >= 0).astype(np.int64)
+    if name == "full":
+        isr, replicas = _field(table, "isr", rows), _field(table, "replicas", rows)
+        return np.where((isr == UNKNOWN) | (replicas == UNKNOWN), UNKNOWN, isr & replicas == replicas).astype(np.int64)
+    members = _field(table, _SETS[name], rows)
+    return np.where(members == UNKNOWN, UNKNOWN, members > 0).astype(np.int64)
 
 
 def _compared(left: Ints, right: Ints | str) -> Ints:

@@ -16,9 +16,7 @@ from tidegauge.drive.broker.reference import is_possible, read_by_consumer, take
 from tidegauge.drive.broker.state import opened
 from tidegauge.drive.broker.steps import EVERYTHING, step_of
 from tidegauge.drive.contract import frozen
-from tidegauge.drive.paths.beside_covers import refusals
-from tidegauge.drive.paths.cover import cover
-from tidegauge.drive.paths.coverage import (
+from tidegauge.drive.coverage import (
     COVERED,
     CoveredModel,
     as_json,
@@ -34,6 +32,8 @@ from tidegauge.drive.paths.coverage import (
     shipped_models,
     situations_of,
 )
+from tidegauge.drive.paths.beside_covers import refusals
+from tidegauge.drive.paths.cover import cover
 from tidegauge.drive.paths.graphs import GRAPHS
 from tidegauge.drive.paths.selection import smoke_case
 from tidegauge.impl.profiles import KIP320, SAFE
@@ -93,7 +93,7 @@ def test_the_shipped_models_are_those_of_the_graphs() -> None:
 
 @pytest.mark.long
 def test_the_shipped_models_are_exactly_those_of_the_graphs() -> None:
-    """`python -m tidegauge.drive.paths.coverage` makes them anew."""
+    """`python -m tidegauge.drive.coverage` makes them anew."""
     for profile in (SAFE, KIP320):
         assert shipped_models()[profile.name] == explored(profile, COVERED)
 

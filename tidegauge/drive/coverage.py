@@ -4,7 +4,8 @@ Rules of this file
 
 1. Runs and logs are counted alike: a driven step becomes the events that a broker would log (drive/broker/as_events.py).
    Only a run knows which rules the reference applied, and takes steps that nobody logs; only a log has verdicts of rules.
-2. The model is what one broker does in some graphs (`CoveredModel`). A local step counts as exercised if something was in
+2. The model is what one broker does in some graphs (`CoveredModel`) and, if there was a controller, driven or in the logs,
+   what that does (drive/controller/coverage.py). A local step counts as exercised if something was in
    its situation: offsets of any size are held against a model of two records.
 3. What an event does not report is not known, and exercises nothing. An event that may be several situations is counted in
    its action, and in those of its comparisons that are known.
@@ -20,7 +21,15 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from tidegauge.conformance.checking.check import Report
-from tidegauge.conformance.checking.situations import COMPARISONS, Guard, Seen, Situation, add, situation_codes
+from tidegauge.conformance.checking.situations import (
+    COMPARISONS,
+    CONTROLLER_ACTIONS,
+    Guard,
+    Seen,
+    Situation,
+    add,
+    situation_codes,
+)
 from tidegauge.conformance.judge.rulebook import actions, rulebook
 from tidegauge.conformance.report.results import FAIL, NOT_EXERCISED, PASS, UNDECIDED, RuleCounts, RunResults
 from tidegauge.conformance.report.timeline import Timelines
@@ -41,6 +50,10 @@ from tidegauge.drive.broker.state import ReferenceBroker, opened
 from tidegauge.drive.broker.steps import action_of, step_json
 from tidegauge.drive.contract import Path as Steps
 from tidegauge.drive.contract import Step, frozen
+from tidegauge.drive.controller.contract import ControllerCase
+from tidegauge.drive.controller.coverage import Example, exercised_control, nearer, shipped_control, step_as_json
+from tidegauge.drive.controller.steps import STEPS as REQUESTS
+from tidegauge.drive.controller.steps import step_line
 from tidegauge.drive.paths.cover import Edge, every_step
 from tidegauge.drive.paths.graphs import GRAPHS
 from tidegauge.drive.runner.differences import Difference
@@ -57,19 +70,12 @@ from tidegauge.util.version import PACKAGE_VERSION, SUITE_VERSION
 
 # What one broker does in the graphs of the model, and the nearest case of each: situations, rows of rules, unlogged steps.
 #
-# situations.json has the models of two profiles; `python -m tidegauge.drive.paths.coverage` makes it.
+# situations.json has the models of two profiles; `python -m tidegauge.drive.coverage` makes it.
 
 
 COVERED = ("two", "crash", "starts", "acks", "waits", "both", "stops", "isr")
 """The graphs of the model: those without fetch sessions, which change no situation."""
 _FILE = "situations.json"
-
-
-class Example(NamedTuple):
-    """How many local steps of the model there are of something, and the shortest case that ends with one."""
-
-    local_steps: int
-    case: BrokerCase
 
 
 class CoveredModel(NamedTuple):
@@ -87,14 +93,6 @@ class CoveredModel(NamedTuple):
             for guard in situation.guards():
                 guards[guard] = nearer(guards.get(guard), example)
         return guards
-
-
-def nearer(before: Example | None, other: Example) -> Example:
-    """Return both together: all local steps, and the shorter case."""
-    if before is None:
-        return other
-    case = min(before.case, other.case, key=lambda case: len(case.path))
-    return Example(before.local_steps + other.local_steps, case)
 
 
 def model_of(profile: Profile) -> CoveredModel:
@@ -321,6 +319,14 @@ def _count(made: Exercised, played: Collection[_PlayedStep]) -> None:
         add(made.rows, {row: Seen(often * step.times, step.place) for row, often in step.rows.items()})
 
 
+def exercised_by_controller(
+    source: str, cases: Sequence[ControllerCase], ended: Mapping[ControllerCase, int], profile: Profile
+) -> Exercised:
+    """Return what a run has exercised of a controller; `ended`: the step at which a case differed."""
+    situations, responses = exercised_control(cases, ended, profile)
+    return Exercised(model_of(profile).profile, [source], situations, responses, driven=True)
+
+
 def exercised_by_check(source: str, report: Report) -> Exercised:
     """Return what the traces of a report have exercised."""
     profiles = (name for checked in report.inputs for name in sorted(checked.profiles))
@@ -392,7 +398,7 @@ class Coverage:
 
 def coverage_of(exercised: Exercised) -> Coverage:
     """Hold what was exercised against the model."""
-    model = shipped_models()[exercised.model]
+    model = _held_against(exercised)
     guards = model.guards()
     seen_guards: dict[Guard, Seen] = {}
     seen_actions: dict[str, Seen] = {}
@@ -417,14 +423,14 @@ def coverage_of(exercised: Exercised) -> Coverage:
     }
     if exercised.judged:
         shares = {"rules of the judge": Share(len(exercised.rules), len(rulebook())), **shares}
-    if exercised.driven:
+    untouched += [
+        Untouched("steps", name, example) for name, example in model.unlogged.items() if name not in exercised.unlogged
+    ]
+    if model.rows:
         names = {row.partition(":")[0] for row in model.rows}
         applied = with_callees({row.partition(":")[0] for row in exercised.rows})
         shares["rules of the reference"] = Share(len(applied & names), len(names))
         shares["rows of their tables"] = Share(len((exercised.rows.keys() | applied) & model.rows.keys()), len(model.rows))
-        untouched += [
-            Untouched("steps", name, example) for name, example in model.unlogged.items() if name not in exercised.unlogged
-        ]
         # A rule that is no table and that another calls was applied without being counted.
         rows = exercised.rows.keys() | applied
         untouched += [Untouched("rule", row, example) for row, example in model.rows.items() if row not in rows]
@@ -459,11 +465,27 @@ def _local_steps(exercised: Exercised, model: CoveredModel) -> Share:
             reached.update(fitting)
     done = sum(model.situations[situation].local_steps for situation in reached)
     total = sum(example.local_steps for example in model.situations.values())
-    # A log cannot show the steps that nobody logs.
-    if exercised.driven:
-        done += sum(example.local_steps for step, example in model.unlogged.items() if step in exercised.unlogged)
-        total += sum(example.local_steps for example in model.unlogged.values())
+    done += sum(example.local_steps for step, example in model.unlogged.items() if step in exercised.unlogged)
+    total += sum(example.local_steps for example in model.unlogged.values())
     return Share(done, total)
+
+
+def _held_against(exercised: Exercised) -> CoveredModel:
+    """Return the part of the model that could have been exercised: of a broker, of a controller, or of both."""
+    model, control = shipped_models()[exercised.model], shipped_control()
+    actions_seen = {situation.action for situation in exercised.situations}
+    drives_controller = not exercised.unlogged.keys().isdisjoint(control.responses)
+    # A run of a controller alone says nothing of brokers, and logs without a controller nothing of that.
+    has_broker = exercised.judged or bool(actions_seen - CONTROLLER_ACTIONS) or not drives_controller
+    drives_broker = exercised.driven and (bool(exercised.rows) or not drives_controller)
+    situations: dict[Situation, Example] = {**model.situations} if has_broker else {}
+    unlogged: dict[str, Example] = {**model.unlogged} if drives_broker else {}
+    if drives_controller or actions_seen & CONTROLLER_ACTIONS:
+        situations |= control.situations
+    # A log cannot show the steps that nobody logs.
+    if drives_controller:
+        unlogged |= control.responses
+    return CoveredModel(model.profile, situations, unlogged, model.rows if drives_broker else {})
 
 
 def coverage_text(coverage: Coverage) -> str:
@@ -476,7 +498,7 @@ def coverage_text(coverage: Coverage) -> str:
         lines.append("not exercised, the nearest first")
     for item in coverage.untouched[:SCENARIOS_SHOWN]:
         lines.append(f"  {_says(item)}:")
-        lines += [f"    {at:>2}  {step_text(step)}" for at, step in enumerate(item.example.case.path, start=1)]
+        lines += [f"    {at:>2}  {any_step_text(step)}" for at, step in enumerate(item.example.case.path, start=1)]
     for item in coverage.untouched[SCENARIOS_SHOWN : 4 * SCENARIOS_SHOWN]:
         lines.append(f"  {_says(item)}")
     more = len(coverage.untouched) - 4 * SCENARIOS_SHOWN
@@ -530,7 +552,7 @@ def as_json(coverage: Coverage) -> dict[str, Any]:
                 "missing": [*item.missing],
                 "local_steps": item.example.local_steps,
                 "opening": item.example.case.opening._asdict(),
-                "steps": [step_json(step) for step in item.example.case.path],
+                "steps": [any_step_json(step) for step in item.example.case.path],
                 "words": [step_words(step) for step in item.example.case.path],
             }
             for item in coverage.untouched
@@ -538,8 +560,20 @@ def as_json(coverage: Coverage) -> dict[str, Any]:
     }
 
 
+def any_step_text(step: Step) -> str:
+    """Write a step of the contract of a broker or of a controller."""
+    return step_line(step) if step[0] in REQUESTS else step_text(step)
+
+
+def any_step_json(step: Step) -> dict[str, Any]:
+    """Return such a step as plain data."""
+    return step_as_json(step) if step[0] in REQUESTS else step_json(step)
+
+
 def step_words(step: Step) -> str:
-    """Return what a step does, in the words of the catalog."""
+    """Return what a step does, in the words of the catalog or of the controller's contract."""
+    if step[0] in REQUESTS:
+        return REQUESTS[step[0]].says
     action = actions().get(action_of(step))
     return step_text(step) if action is None else action.sentence
 
@@ -582,6 +616,13 @@ def results_of_run(run: DriveRun[BrokerCase], exercised: Exercised, profile: Pro
     """Return the results of a driven broker."""
     made = results_of_differences([each.shown for each in run.failures], run.exit_code, exercised, profile)
     return made._replace(target=target or run.name, failures=tuple(each.text for each in run.failures))
+
+
+def results_of_controller(run: DriveRun[ControllerCase], exercised: Exercised, target: str) -> RunResults:
+    """Return the results of a driven controller: a difference in a registration does not tell which rule is broken."""
+    verdict = {CONFORMS: PASS, FAILS: FAIL}.get(run.exit_code, UNDECIDED)
+    failures = tuple(each.text for each in run.failures)
+    return RunResults("drive", target or run.name, verdict, run.exit_code, {}, failures, brief_json(exercised))
 
 
 def results_of_differences(
@@ -633,11 +674,11 @@ def coverage_page(coverage: Coverage) -> str:
         head,
         Timelines(),
         coverage=coverage,
-        step_text=step_text,
+        step_text=any_step_text,
         step_words=step_words,
         rulebook=rulebook(),
     )
 
 
 if __name__ == "__main__":
-    write_models(map(explored, (SAFE, KIP320)), Path(__file__).with_name(_FILE))
+    write_models(map(explored, (SAFE, KIP320)), Path(__file__).parent / "paths" / _FILE)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge import EXAMPLES
+from tidegauge import EXAMPLES, __suite__
 from tidegauge.cli.main import main
 from tidegauge.conformance.checking.check import CheckOptions, check
 from tidegauge.conformance.checking.situations import Guard, Seen, Situation, situations
@@ -187,7 +187,7 @@ def test_runs_and_logs_add_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     page = tmp_path / "both.html"
     assert main(["coverage", str(drive), str(judged), "--out", str(both), "--out", str(page)]) == 0
     reported = capsys.readouterr().out
-    assert "coverage of the model safe, by safe, " in reported
+    assert f"coverage of the model safe, suite {__suite__}, by safe, " in reported
     one, other, total = map(read_exercised, (drive, judged, both))
     assert total.situations.keys() == one.situations.keys() | other.situations.keys()
     for situation, seen in total.situations.items():

@@ -1,6 +1,7 @@
 """Artefacts of --results, and the page that is made of many: the same files in any order give the same bytes."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -111,7 +112,11 @@ def test_the_last_run_is_the_column_and_the_others_are_history() -> None:
     assert [run.version for run in target.runs] == ["1.9", "1.10"]
     assert target.last.changed == ["FENCE-01"]
     assert target.unsteady() == ["FENCE-01"]
-    assert matrix_page([new, old]) == matrix_page([old, new])
+    page = matrix_page([new, old])
+    assert page == matrix_page([old, new])
+    cells = re.findall(r"<td class=.cell[^>]*>", page)
+    assert len(cells) > 1
+    assert all("data-head=" in cell for cell in cells), "on a phone each cell is a line, without the row of names"
 
 
 def test_foreign_texts_are_no_html() -> None:

@@ -490,7 +490,8 @@ def _held_against(exercised: Exercised) -> CoveredModel:
 
 def coverage_text(coverage: Coverage) -> str:
     """Return the coverage as text: the shares, then what was not exercised, the nearest with their steps."""
-    lines = [f"coverage of the model {coverage.exercised.model}, by {', '.join(coverage.exercised.sources)}"]
+    by = ", ".join(coverage.exercised.sources)
+    lines = [f"coverage of the model {coverage.exercised.model}, suite {SUITE_VERSION}, by {by}"]
     lines += [f"  {name:<22} {share}" for name, share in coverage.shares.items()]
     if undecided := coverage.undecided_rules:
         lines.append(f"no decision on {', '.join(undecided)}")

@@ -9,6 +9,7 @@ from tidegauge.drive.runner.differences import Difference, PlayResult, by_kind
 from tidegauge.drive.runner.player import ReferenceNode, play, play_as_far_as_it_goes
 from tidegauge.drive.runner.reference import Reference
 from tidegauge.drive.runner.report import NAMES, SuspectedBugs, accepting, explain_most, explanations, story
+from tidegauge.traces.problems import counted
 from tidegauge.util.errors import CONFORMS, FAILS, UNDECIDED
 from tidegauge.util.version import SUITE_VERSION
 
@@ -127,7 +128,7 @@ def text_of(run: DriveRun[CaseT]) -> str:
         lines.append(f"no more paths were played, and none was made shorter: {played.ended}")
     rate = played.steps / run.seconds if run.seconds else 0.0
     lines.append(
-        f"{played.cases:,} paths, {played.steps:,} steps in {run.seconds:.1f} s ({rate:,.0f}/s), "
+        f"{counted(played.cases, 'path')}, {counted(played.steps, 'step')} in {run.seconds:.1f} s ({rate:,.0f}/s), "
         f"{played.fields:,} fields compared; suite {SUITE_VERSION}"
     )
     verdicts = {

@@ -242,9 +242,11 @@ def test_a_partition_that_the_description_of_a_topic_shows_without_a_leader_is_t
         "\tTopic: x\tTopicId: HhPpDbsLQCqkVYGkSVHmWA\tPartition: 2\tLeader: -1\tReplicas: 4,2\tIsr: \n"
     )
     assert [(entry.partition, entry.fields["leader"], entry.fields["isr"]) for entry in story.entries] == [
+        ("x-0", 1, [1]),
         ("x-1", -1, [3]),
         ("x-2", -1, []),
     ]
+    assert any("of the replicas [1, 2]: 2 is not in sync" in line for line in headline(story))
     assert any("start broker 3 again" in line for line in headline(story))
 
 

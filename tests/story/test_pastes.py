@@ -409,3 +409,134 @@ def test_a_broker_that_zookeeper_refuses_is_told_so_once_and_is_not_said_to_have
     assert "x-1: 2026-01-01 00:00:00,000 broker 1 was refused the ISR [1], for ZooKeeper has another version of it." in lines
     assert any("x-3" in line and "wanted the ISR [1] instead of [1, 0, 2], and no line says" in line for line in lines)
     assert sum("restart broker 1 if this goes on" in line for line in lines) == 1
+
+
+def test_a_description_of_a_topic_says_which_replicas_are_not_in_sync(telling: Telling) -> None:
+    row = "\tTopic: x\tPartition: {}\tLeader: 3\tReplicas: 3,1\tIsr: {}\n"
+    whole = telling(row.format(0, "3,1") + row.format(1, "1,3"))
+    assert headline(whole) == ["Every partition that is described has a leader, and all of its replicas in sync."]
+    lines = headline(telling(row.format(0, "3,1") + row.format(1, "3")))
+    assert "x-1: broker 3 leads, ISR [3] of the replicas [3, 1]: 1 is not in sync." in lines
+    assert any("`Shrinking ISR` says since when" in line for line in lines)
+
+
+def test_the_output_of_a_reassignment_and_of_a_quorum_is_told(telling: Telling) -> None:
+    verify = "Reassignment of partition x-0 is completed.\nReassignment of partition x-1 is still in progress.\n"
+    assert headline(telling(verify))[1:] == ["x-1: its reassignment is still in progress."]
+    status = "ClusterId:       a\nLeaderId:        {}\nLeaderEpoch:     2\nHighWatermark:   10\nMaxFollowerLag:  7\n"
+    said = "node 3002 led the KRaft quorum in epoch 2, and the follower farthest behind lacked 7 records."
+    assert headline(telling(status.format(3002)))[1] == said
+    assert any("the KRaft quorum had no leader" in line for line in headline(telling(status.format(-1))))
+
+
+def test_a_node_that_waits_for_the_quorum_is_told_where_it_goes_on(telling: Telling) -> None:
+    behind = (
+        "[MetadataLoader id=8] initializeNewPublishers: the loader is still catching up because we still don't know the {}"
+    )
+    waits = f"{behind.format('high water mark yet.')} (org.apache.kafka.image.loader.MetadataLoader)"
+    known = "[MetadataLoader id=8] maybePublish: The loader finished catching up to the current high water mark of 7 (x)"
+    short = telling(dated(waits, waits))
+    assert (only(short, "metadata_behind")["times"], headline(short)[0][:7]) == (2, "Nothing")
+    assert "it is a fault where it goes on" in headline(short)[1]
+    assert not any("waited for" in line for line in headline(telling(dated(waits, waits, known))))
+    late = f"[2026-01-01 00:05:00,000] INFO {waits}\n"
+    assert any("see that most of the controllers run" in line for line in headline(telling(dated(waits) + late)))
+
+
+def test_a_candidacy_that_was_attempted_and_completed_is_one(telling: Telling) -> None:
+    state = (
+        "[RaftManager id=8] {} transition to CandidateState(localId=8, localDirectoryId=Y78tb7TTA1SpQ7LNQmCpYw,epoch=4, "
+        "retries=1, voteStates={{}}, highWatermark=Optional.empty) from Unattached(epoch=3, voters=[6, 7, 8])"
+    )
+    attempt, done = state.format("Attempting durable"), state.format("Completed")
+    for lines in ((attempt,), (done,), (attempt, done)):
+        assert only(telling(log(*lines)), "quorum")["elections"] == 1
+    assert only(telling(log(attempt, done, attempt, done)), "quorum")["elections"] == 2
+
+
+def test_a_session_of_whatever_client_of_zookeeper_is_not_said_to_be_a_brokers(telling: Telling) -> None:
+    expired = "Unable to reconnect to ZooKeeper service, session 0x1 has expired (org.apache.zookeeper.ClientCnxn)"
+    alone = telling(log("[KafkaServer id=1] started", expired))
+    assert only(alone, "session_expired")["node"] is None
+    assert any("a client of ZooKeeper lost its session" in line for line in headline(alone))
+    brokers = telling(log("[KafkaServer id=1] started", "[ZooKeeperClient Kafka server] Session expired.", expired))
+    assert only(brokers, "session_expired")["node"] == 1
+
+
+def test_a_leader_that_cannot_move_says_whether_the_isr_has_somebody_else(telling: Telling) -> None:
+    error = "No other replicas in ISR {} for [x,9] besides shutting down brokers 0"
+    choosing = "ERROR Controller 0 epoch 3 encountered error while electing leader for partition [x,9] due to: {}. (state)"
+    stopped = telling(
+        dated(choosing.format(error.format("0,2")), f"kafka.common.StateChangeFailedException: {error.format('0,2')}")
+    )
+    assert only(stopped, "no_other_leader")["times"] == 1
+    assert any("no other replica of the ISR [0, 2] is alive" in line for line in headline(stopped))
+    assert any("no other replica is in sync, ISR [0]" in line for line in headline(telling(error.format("0"))))
+
+
+@pytest.mark.parametrize(("end", "bugs"), [("-future", ["KAFKA-15391"]), ("-delete", ["KAFKA-15391"]), ("", [])])
+def test_a_folder_that_was_renamed_while_it_was_flushed_is_no_fault_of_the_disk(
+    telling: Telling, end: str, bugs: list[str]
+) -> None:
+    flush = (
+        "ERROR Error while flushing log for x-1 in dir /d with offset 39 (exclusive) and recovery point 39 (kafka.server.L)"
+    )
+    folder = f"/d/x-1.{'a' * 32}{end}" if end else "/d/x-1"
+    story = telling(dated(flush, f"java.nio.file.NoSuchFileException: {folder}"))
+    assert [bug.bug for bug in story.bugs] == bugs
+    assert any("the disk itself is not at fault" in line for line in headline(story)) is bool(bugs)
+
+
+def test_files_of_a_deleted_topic_that_stay_are_of_no_partition(telling: Telling) -> None:
+    deleting = "ERROR Exception in kafka-delete-logs thread{} (kafka.log.LogManager)"
+    for lines in (
+        (deleting.format(".: java.lang.NullPointerException"),),
+        (deleting.format("."), "java.lang.NullPointerException: x"),
+    ):
+        story = telling(dated(*lines))
+        assert only(story, "not_deleted")["error"].startswith("java.lang.NullPointerException")
+        assert [entry.partition for entry in story.entries] == [None]
+        assert any("the folders that end in -delete stay" in line for line in headline(story))
+
+
+def test_a_sentence_with_a_comma_is_no_head_of_a_table(telling: Telling) -> None:
+    error = (
+        "org.apache.kafka.common.errors.OutOfOrderSequenceException: Out of order sequence number for producer 1 at offset "
+        "111 in partition x-0: 0 (incoming seq. number), 29 (current end sequence number)\n"
+    )
+    refused = (
+        "[2026-01-01 00:00:0{},000] ERROR [ReplicaManager broker=2] Error processing append operation on partition x-0 (k)\n"
+    )
+    story = telling(error + "".join(refused.format(at) + error for at in range(2)))
+    assert (only(story, "produce_refused")["node"], only(story, "produce_refused")["times"]) == (2, 2)
+
+
+def test_why_a_fetch_was_lost_stands_in_the_line_before_where_its_own_was_cut(telling: Telling) -> None:
+    fetcher = "[ReplicaFetcher replicaId=4, leaderId=0, fetcherId=0]"
+    sent = f"{fetcher} Error sending fetch request (sessionId=5, epoch=INITIAL) to node 0: java.io.IOException: gone. (x)"
+    torn = (
+        f"{fetcher} Error in response for fetch request (type=FetchRequest, replicaId=4, maxWait=500, fetchData={{x-0=(off"
+    )
+    assert only(telling(log(sent, torn)), "fetch_refused")["error"] == "java.io.IOException: gone"
+    assert telling(log(sent)).entries == []
+
+
+def test_a_request_that_failed_is_told_where_the_broker_is_at_fault(telling: Telling) -> None:
+    failed = "ERROR [KafkaApi-0] Error when handling request {controller_id=0} (kafka.server.KafkaApis)"
+    full = telling(dated(failed, "java.io.IOException: Map failed"))
+    assert any("raise vm.max_map_count" in line for line in headline(full))
+    assert telling(dated(failed, "java.lang.IllegalArgumentException: of a client")).entries == []
+
+
+def test_lines_of_redpanda_are_said_to_be(telling: Telling) -> None:
+    line = "INFO  2023-06-14 08:26:43,694 [shard 0] raft - [group_id:6, {kafka/x/1}] vote_stm.cc:279 - became the leader\n"
+    assert "There are lines of Redpanda" in story_text(telling(line))
+
+
+def test_a_stop_and_a_migration_that_wait_say_for_whom(telling: Telling) -> None:
+    stop = "[Kafka Server 2], Error during controlled shutdown, possibly as it took long: Connection to Node(2, a, 9) failed"
+    assert only(telling(log(f"{stop} (kafka.server.KafkaServer)")), "leaders_not_moved")["error"].endswith(
+        "(2, a, 9) failed"
+    )
+    waits = "[KRaftMigrationDriver id=8] No brokers are known to KRaft, waiting for brokers to register. (org)"
+    assert any("node 8 waited for brokers to register" in line for line in headline(telling(log(waits, waits))))

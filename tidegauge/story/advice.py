@@ -17,6 +17,7 @@ from tidegauge.story.state import NO_LEADER, StoryEntry
 _OF_ANOTHER_CLUSTER = "its log directories are of the cluster "
 _STORED_ID = re.compile(r"doesn't match stored (broker|node)\.id [`']?(\d+)[`']? in meta\.properties")
 _FOREIGN_FOLDER = re.compile(r"Found directory (\S+), \S+ is not in the form of topic-partition")
+RENAMED_FOLDER = re.compile(r"NoSuchFileException: \S+\.[0-9a-f]{32}-(?:delete|future|stray)\b")
 _STEPS = (
     (
         ("still starting up, cannot shut down",),
@@ -46,6 +47,10 @@ _STEPS = (
     (
         ("No readable meta.properties", "No `meta.properties` found"),
         "see that the volume of this node is mounted at log.dirs before kafka-storage.sh formats a directory anew",
+    ),
+    (
+        ("Map failed",),
+        "raise vm.max_map_count of the system: each segment maps two or three files; see also the limit of its memory",
     ),
     (
         ("NoSuchFileException: /tmp/",),
@@ -104,6 +109,13 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
         steps.append(
             "bring back the replicas that left the ISR, which is smaller than min.insync.replicas: no record is lost by it"
         )
+    if any(entry.kind == "no_other_leader" for entry in entries):
+        steps.append(
+            "let another replica come into the ISR, or start the one that is in it, before this broker stops: until it runs "
+            "again nobody leads; nothing is lost by that"
+        )
+    if any(entry.kind == "described" and len(entry.fields["isr"]) < len(entry.fields["replicas"]) for entry in entries):
+        steps.append("look into the server.log of the leader: `Shrinking ISR` says since when a replica is not in sync")
     steps += [
         f"restart broker {entry.node} if this goes on: what it knows of its partitions is not what ZooKeeper has"
         for entry in entries
@@ -120,13 +132,34 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
 
 def step_for_process(entry: StoryEntry) -> str | None:
     """Return what to do about a directory or a process that failed, where its lines say why, or what line would."""
-    kinds = ("directory_failed", "process_failed", "not_registered", "voter_mismatch", "quorum")
+    kinds = (
+        "directory_failed",
+        "process_failed",
+        "not_registered",
+        "voter_mismatch",
+        "quorum",
+        "not_deleted",
+        "metadata_behind",
+        "migration",
+        "leaders_not_moved",
+        "request_failed",
+    )
     advice = _process_advice(entry) if entry.partition is None and entry.kind in kinds else None
     return None if advice is None else f"{advice} ({entry.sources[0]})"
 
 
 def _process_advice(entry: StoryEntry) -> str | None:
     why = str(entry.fields.get("cause") or entry.fields.get("error") or "")
+    if entry.kind == "not_deleted":
+        return "watch the disk: the folders that end in -delete stay until the broker starts again; no partition needs them"
+    if entry.kind == "migration":
+        return "see that the brokers have zookeeper.metadata.migration.enable=true and controller.quorum.voters"
+    if entry.kind == "leaders_not_moved":
+        return (
+            "look into controller.log at that time: where a partition has no other replica in sync, its leader cannot move"
+        )
+    if entry.kind == "metadata_behind":
+        return "see that most of the controllers run and that this node reaches them: their logs say whether one leads"
     if entry.kind == "quorum":
         if "ended" in entry.said or entry.fields["leader"] is not None:
             return None
@@ -160,6 +193,11 @@ def _process_advice(entry: StoryEntry) -> str | None:
         return (
             "see that no other broker has this id; if none has, start it again when the session of its last run has expired "
             "(zookeeper.session.timeout.ms): nothing is lost by it"
+        )
+    if RENAMED_FOLDER.search(why):
+        return (
+            "start the broker again: the folder that it names was renamed meanwhile, by a move between directories "
+            "or as its topic was deleted; the disk itself is not at fault"
         )
     foreign = _FOREIGN_FOLDER.search(why)
     if foreign is not None:

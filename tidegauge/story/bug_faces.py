@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from tidegauge.story.advice import RENAMED_FOLDER
 from tidegauge.story.losses import NEVER, Loss
 from tidegauge.story.releases import Release, release_of
 from tidegauge.story.state import SECOND, StoryEntry, Telling
@@ -82,6 +83,13 @@ def _open_on_windows(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sigh
             why = entry.fields.get("error", "")
             if "AccessDenied" in why or "used by another process" in why:
                 yield entry.node, entry.sources[0].rpartition(":")[0], entry.sources
+
+
+def _flushed_a_renamed_folder(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting]:
+    for entry in telling.entries:
+        why = str(entry.fields.get("error"))
+        if entry.kind == "directory_failed" and why.startswith("flushing log") and RENAMED_FOLDER.search(why):
+            yield entry.node, entry.sources[0].rpartition(":")[0], entry.sources
 
 
 def _refused_for_ever(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting]:
@@ -194,6 +202,14 @@ ROWS = (
         fixed_in="3.0.0",
         do="restart this broker, or move the leader away and back: the fetcher starts anew at its log end",
         face=_stale_fetch_state,
+    ),
+    KnownFace(
+        "KAFKA-15391",
+        "A topic is deleted, or a move between directories ends, while its log is flushed: the whole log directory fails.",
+        since="3.0.0",
+        fixed_in="3.6.0",
+        do="start the broker again, then upgrade: the disk itself is not at fault",
+        face=_flushed_a_renamed_folder,
     ),
     KnownFace(
         "KAFKA-15608",

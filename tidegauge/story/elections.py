@@ -371,8 +371,19 @@ class Elections(StoryState):
     def say_no_other_leader(self, line: SourcedLine) -> None:
         isr = list(ids(line.fields["isr"])) if "isr" in line.fields else None
         last = self.partitions[str(line.partition)].unmoved
+        if last is not None and last.fields["isr"] == isr and not line.time:
+            join(last, line)  # the exception behind the line says the same
+            return
         unmoved = self.add_or_count(last, line, "no_other_leader", isr=isr)
         self.partitions[str(line.partition)].unmoved = unmoved
+
+    def say_described(self, line: SourcedLine) -> None:
+        fields = line.fields
+        isr, replicas = list(ids(fields["isr"])), list(ids(fields["replicas"]))
+        self.add(line, "described", line.partition, leader=int(fields["leader"]), isr=isr, replicas=replicas)
+
+    def say_reassignment(self, line: SourcedLine) -> None:
+        self.add(line, "reassignment", line.partition, state=line.fields["done"])
 
     def say_asked(self, line: SourcedLine) -> None:
         for name in _IN_A_LIST.findall(line.fields["partitions"]):

@@ -43,10 +43,16 @@ class Fetchers(StoryState):
         error = "there was no leader" if leader == str(NO_LEADER) else f"the new leader {leader} was not available"
         self.add(line, "fetcher_failed", line.partition, offset=None, error=f"it could not follow: {error}")
 
+    def say_fetch_lost(self, line: SourcedLine) -> None:
+        """Note why a fetch was not answered, for the line behind it if that was cut."""
+        self.lost_fetch[self.key(line)] = line
+
     def say_fetch_refused(self, line: SourcedLine) -> None:
         """Tell what a leader answered instead of records."""
         replica = self.replica_of(line)
-        error = (line.error or line.fields.get("error") or "an error").strip()
+        lost = self.lost_fetch.get(self.key(line))
+        near = lost.fields["error"].strip().rstrip(".") if lost is not None and line.order - lost.order <= SECOND else ""
+        error = (line.error or line.fields.get("error") or near or "an error").strip()
         fetcher = fetched_from(line.text)
         leader = optional(line, "leader") if fetcher is None else fetcher
         replica.unanswered = self.add_or_count(replica.unanswered, line, "fetch_refused", leader=leader, error=error)

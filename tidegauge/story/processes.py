@@ -5,9 +5,11 @@ from dataclasses import replace
 from pathlib import PurePosixPath, PureWindowsPath
 
 from tidegauge.story.reading import SourcedLine
-from tidegauge.story.state import TOGETHER, NodeStory, StoryEntry, StoryState, join, optional
+from tidegauge.story.state import SECOND, TOGETHER, NodeStory, StoryEntry, StoryState, join, optional
 from tidegauge.traces.kafka_logs.parsing.parsed_line import ids, number
 
+LONG_START = 30 * SECOND
+"""A node that starts may wait so long for the quorum."""
 _OF_A_REPLICA = re.compile(r"\w-\d+(?:\.[0-9a-f]{32}-(?:delete|future|stray))?$")
 _REPLICA_KEY = re.compile(r"\bid=(\d+)")
 _IN_DIRECTORY = re.compile(r"(?: in(?: log)?)?(?: dir(?:ectory)?| log dir)? $")
@@ -85,6 +87,39 @@ class Processes(StoryState):
             join(last, line)
         else:
             self.nodes[self.key(line)].expired = self.add(line, "session_expired")
+
+    def say_client_session_expired(self, line: SourcedLine) -> None:
+        """Tell what any client of ZooKeeper prints: only a broker's own line makes it that broker's."""
+        last = self.nodes[self.key(line)].expired
+        if last is not None and line.order - last.order < TOGETHER:
+            join(last, line)
+            return
+        self.nodes[self.key(line)].expired = entry = self.add(replace(line, node=None), "session_expired")
+        entry.said.add("any client")
+
+    def say_leaders_not_moved(self, line: SourcedLine) -> None:
+        """Tell a broker that stops before the controller has moved its leaders away."""
+        node = self.nodes[self.key(line)]
+        if node.unmoved is not None and line.order - node.unmoved.order < TOGETHER:
+            join(node.unmoved, line)
+        else:
+            node.unmoved = self.add(line, "leaders_not_moved", error=line.fields.get("error", "").strip() or None)
+
+    def say_migration(self, line: SourcedLine) -> None:
+        """Tell a controller that waits for the brokers of ZooKeeper: its migration has not begun."""
+        node = self.nodes[self.key(line)]
+        node.migrating = self.add_or_count(node.migrating, line, "migration")
+
+    def say_request_failed(self, line: SourcedLine) -> None:
+        """Tell a request that a broker could not do because of its disk or memory; others fail because of who sent them."""
+        if "java.io." in line.error or "java.lang.OutOfMemoryError" in line.error:
+            self.add(replace(line, partition=None), "request_failed", error=line.error)
+
+    def say_not_deleted(self, line: SourcedLine) -> None:
+        """Tell files of a deleted topic that stay: no partition has them any more."""
+        node = self.nodes[self.key(line)]
+        error = line.error or line.fields.get("error")
+        node.undeleted = self.add_or_count(node.undeleted, replace(line, partition=None), "not_deleted", error=error)
 
     def say_not_registered(self, line: SourcedLine) -> None:
         """Tell a broker that ZooKeeper still has of another session: the cluster does not see this one."""
@@ -216,7 +251,8 @@ class Processes(StoryState):
         leader = line.node if fields["state"] == "Leader" else optional(line, "leader")
         if leader is None:
             entry = self._without_leader(line, fields["epoch"])
-            entry.fields["elections"] += fields["state"] == "Candidate"
+            entry.fields["elections"] += fields["state"] == "Candidate" and "attempted" not in entry.said
+            entry.said.discard("attempted")
             if fields["state"] == "Resigned" and "led" in fields:
                 entry.fields["resigned"] = True
             if fields.get("voters") == "":
@@ -255,6 +291,46 @@ class Processes(StoryState):
         if epoch is not None:
             entry.fields["epochs"] = [*(entry.fields["epochs"] or [number(epoch)])[:1], number(epoch)]
         return entry
+
+    def say_quorum_attempt(self, line: SourcedLine) -> None:
+        """Tell what a node is about to do: the line that it did so, if there is one, is the same."""
+        entry = self._without_leader(line, line.fields["epoch"])
+        if line.fields["state"] == "Candidate":
+            entry.fields["elections"] += 1
+            entry.said.add("attempted")
+
+    def say_metadata_behind(self, line: SourcedLine) -> None:
+        """Tell a node that waits for the quorum: every start prints it until the node knows how far the metadata goes."""
+        node = self.nodes[self.key(line)]
+        if node.behind is None:
+            node.behind = self.add(line, "metadata_behind", times=0, until=line.time)
+        node.behind.fields["times"] += 1
+        node.behind.fields["until"] = line.time
+        if line.order - node.behind.order > LONG_START:
+            node.behind.said.add("long")
+        join(node.behind, line)
+
+    def say_metadata_caught_up(self, line: SourcedLine) -> None:
+        node = self.nodes[self.key(line)]
+        if node.behind is not None:
+            node.behind.said.add("ended")
+            node.behind = None
+
+    def say_status_leader(self, line: SourcedLine) -> None:
+        leader = int(line.fields["leader"])
+        self.status[line.file] = self.add(line, "quorum_status", leader=leader, leader_epoch=None, lag=None)
+
+    def say_status_epoch(self, line: SourcedLine) -> None:
+        self._add_to_status(line, "leader_epoch", line.fields["epoch"])
+
+    def say_status_lag(self, line: SourcedLine) -> None:
+        self._add_to_status(line, "lag", line.fields["lag"])
+
+    def _add_to_status(self, line: SourcedLine, name: str, value: str) -> None:
+        status = self.status.get(line.file)
+        if status is not None and status.fields[name] is None:
+            status.fields[name] = int(value)
+            join(status, line)
 
     def say_quorum_none(self, line: SourcedLine) -> None:
         self._without_leader(line, line.fields["epoch"])

@@ -60,7 +60,9 @@ OWN_ID = re.compile(
 
 _FETCHED_FROM = re.compile(r"\bleaderId=(\d+)|\[ReplicaFetcherThread-\d+-(\d+)\]")
 """Where a fetcher names the leader of its partitions."""
-WITH_EXCEPTIONS = frozenset({"fetch-error", "produce-error", "fatal", "directory-error", "fetch-refused"})
+WITH_EXCEPTIONS = frozenset(
+    {"fetch-error", "produce-error", "fatal", "directory-error", "fetch-refused", "not-deleted", "request-failed"}
+)
 """Statements behind which the exception says why."""
 NEAR, FAR, LONGEST_TRACE = 3, 12, 200
 """Lines to an exception, behind one that mail wrapped, or, if no line between them has a date, any one; and to its cause."""

@@ -15,10 +15,12 @@ from tidegauge.story.advice import step_for_process
 from tidegauge.story.losses import BELOW, BROKEN, DISK, NEVER, UNCLEAN, Loss
 from tidegauge.story.state import NO_LEADER, StoryEntry
 from tidegauge.story.story import Story, happened
+from tidegauge.traces.kafka_logs.discovery.identify import SYSTEMS
 from tidegauge.traces.problems import counted
 from tidegauge.util.foreign_text import visible
 
 _SENTENCE_END = re.compile(r"\. (?=[A-Z])")
+_REDPANDA = next(mark.pattern for mark in SYSTEMS if mark.says == "Redpanda")
 MOST_LOSSES = 5
 MOST_PARTITIONS = 12
 MOST_EVENTS = 4
@@ -45,7 +47,12 @@ def headline(story: Story, *, judged: bool = False, failures: int = 0) -> list[s
         lines.insert(0, visible(_undecided_loss(story)) or "No loss of data is told by these logs.")
     if not lines and story.entries and not judged:
         number = f"{counted(len(story.entries), 'event')} of {counted(len(story.of_partitions()), 'partition')}"
-        lines.append(f"Nothing out of the ordinary is told: {number}, all of ordinary starts and leader changes.")
+        kinds = {entry.kind for entry in story.entries}
+        lines.append(
+            "Every partition that is described has a leader, and all of its replicas in sync."
+            if kinds == {"described"}
+            else f"Nothing out of the ordinary is told: {number}, all of ordinary starts and leader changes."
+        )
         lines += map(visible, _asides(story))
     return lines
 
@@ -54,6 +61,20 @@ def _asides(story: Story) -> Iterator[str]:
     """Say what looks bad in the lines and is part of ordinary starts and leader changes."""
     starts = [entry for entry in story.entries if entry.kind == "start" and entry.fields["clean"] is False]
     yield from (f"{entry_sentence(entry)}. No line says that records were cut." for entry in starts[:MOST_EVENTS])
+    quiet = [
+        entry
+        for entry in story.entries
+        if entry.kind == "quorum_status" or (entry.kind == "metadata_behind" and "ended" not in entry.said)
+    ]
+    yield from (
+        f"{entry_sentence(entry)}."
+        + (
+            " Every start prints that until the quorum has a leader; it is a fault where it goes on."
+            if "times" in entry.fields
+            else ""
+        )
+        for entry in quiet[:MOST_EVENTS]
+    )
     resigned = [
         entry
         for entry in story.entries
@@ -229,7 +250,10 @@ def _telling(events: Sequence[StoryEntry]) -> Sequence[StoryEntry]:
 
 def entry_sentence(entry: StoryEntry) -> str:
     """Say what an entry says."""
-    of_any_node = entry.kind in ("controller", "voter_mismatch", "quorum", "unreachable") or "any node" in entry.said
+    of_any_node = (
+        entry.kind in ("controller", "voter_mismatch", "quorum", "unreachable", "metadata_behind", "migration")
+        or "any node" in entry.said
+    )
     fields, role = entry.fields, "node" if of_any_node else "broker"
     who = f"{role} {entry.node}" if entry.node is not None else f"a {role}"
     at = f"{entry.time} " if entry.time else ""
@@ -238,7 +262,32 @@ def entry_sentence(entry: StoryEntry) -> str:
             f"{who} started{_clean(fields['clean'])}"
             + (" and made index files anew, by which nothing is lost" if "indexes_rebuilt" in fields else "")
         ),
-        "session_expired": lambda: f"{who} lost its session with ZooKeeper",
+        "session_expired": lambda: (
+            f"{'a client of ZooKeeper' if 'any client' in entry.said else who} lost its session with ZooKeeper"
+        ),
+        "not_deleted": lambda: (
+            f"{who} could not delete the files of a deleted topic{_times(fields)}"
+            + (f": {_first_sentence(fields['error'])}" if fields["error"] else "")
+        ),
+        "leaders_not_moved": lambda: (
+            f"{who} stopped before its leaders were moved to others"
+            + (f": {_first_sentence(fields['error'])}" if fields["error"] else "")
+        ),
+        "migration": lambda: f"{who} waited for brokers to register, of which KRaft knew none{_times(fields)}",
+        "request_failed": lambda: f"{who} could not do what it was asked for: {_first_sentence(fields['error'])}",
+        "metadata_behind": lambda: (
+            f"{who} waited for the KRaft quorum: it did not know how far the metadata goes{_times(fields)}"
+        ),
+        "quorum_status": lambda: (
+            ("the KRaft quorum had no leader" if fields["leader"] < 0 else f"node {fields['leader']} led the KRaft quorum")
+            + (f" in epoch {fields['leader_epoch']}" if fields["leader_epoch"] is not None else "")
+            + (f", and the follower farthest behind lacked {fields['lag']} records" if fields["lag"] is not None else "")
+        ),
+        "described": lambda: (
+            f"broker {fields['leader']} leads{_isr(fields['isr'])} of the replicas {fields['replicas']}"
+            + _out_of_sync(fields["isr"], fields["replicas"])
+        ),
+        "reassignment": lambda: f"its reassignment is {fields['state']}",
         "fetch_refused": lambda: (
             f"{who} got no records from {_leader(fields['leader'])}: {_first_sentence(fields['error'])}{_times(fields)}"
         ),
@@ -253,8 +302,13 @@ def entry_sentence(entry: StoryEntry) -> str:
         "unreachable": lambda: f"{who} could not reach node {fields['peer']}{_times(fields)}",
         "not_registered": lambda: f"{who} could not register with ZooKeeper: {fields['error']}",
         "no_other_leader": lambda: (
-            "the controller could not move the leader off a broker that stops: no other replica is in sync"
-            f"{_isr(fields['isr'])}{_times(fields)}"
+            "the controller could not move the leader off a broker that stops: "
+            + (
+                f"no other replica of the ISR {fields['isr']} is alive"
+                if len(fields["isr"] or ()) > 1
+                else f"no other replica is in sync{_isr(fields['isr'])}"
+            )
+            + _times(fields)
         ),
         "produce_refused": lambda: (
             f"{who} did not take records of producers: {_first_sentence(fields['error'] or 'no line says why')}"
@@ -351,6 +405,11 @@ def _isr(isr: Sequence[int] | None) -> str:
     return f", ISR {list(isr)}" if isr is not None else ""
 
 
+def _out_of_sync(isr: Sequence[int], replicas: Sequence[int]) -> str:
+    missing = [str(one) for one in replicas if one not in isr]
+    return f": {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not in sync" if missing else ""
+
+
 def _leader(leader: int | None) -> str:
     return "an unnamed leader" if leader is None else "no leader" if leader == NO_LEADER else f"broker {leader}"
 
@@ -431,6 +490,8 @@ def story_text(story: Story) -> str:
         if read or not packed:
             seen = f"{counted(len(story.files), 'text file')}, {counted(read, 'line')}"
             lines.append(f"Nothing is told: {seen}, none that says what happened to a partition.")
+            if any(_REDPANDA.search(line) for file in story.files for line in file.head):
+                lines.append("There are lines of Redpanda: its replicas follow Raft, and what they print is not read.")
             lines.append("Give the server.log, controller.log and state-change.log of the brokers; see docs/operators.md.")
     lines += [visible(f"problem: {problem}") for problem in story.problems[:10]]
     return "\n".join(lines)

@@ -119,6 +119,10 @@ class NodeStory:
     fatal: StoryEntry | None = None
     expired: StoryEntry | None = None
     unregistered: StoryEntry | None = None
+    undeleted: StoryEntry | None = None
+    behind: StoryEntry | None = None
+    unmoved: StoryEntry | None = None
+    migrating: StoryEntry | None = None
     mismatch: StoryEntry | None = None
     quorum: StoryEntry | None = None
     refused: int | None = None
@@ -162,6 +166,8 @@ class StoryState:
         self.topics: dict[str, str] = {}
         self.asked: dict[object, SourcedLine] = {}
         self.dumped: dict[str, str | None] = {}
+        self.lost_fetch: dict[object, SourcedLine] = {}
+        self.status: dict[str, StoryEntry] = {}
 
     def add(self, line: SourcedLine, kind: str, partition: str | None = None, **fields: Any) -> StoryEntry:
         generation = self.partitions[partition].generation if partition is not None else 0

@@ -97,6 +97,14 @@ def happened(entry: StoryEntry) -> bool:
     if entry.kind == "elected":
         unclean = entry.fields["clean"] is False or "called unclean" in entry.said
         return unclean or (entry.fields["leader"] < 0 and "deletion" not in entry.said)
+    if entry.kind == "described":
+        return len(entry.fields["isr"]) < len(entry.fields["replicas"])
+    if entry.kind == "reassignment":
+        return bool(entry.fields["state"] != "completed")
+    if entry.kind == "quorum_status":
+        return bool(entry.fields["leader"] < 0)
+    if entry.kind == "metadata_behind":
+        return "long" in entry.said and "ended" not in entry.said
     if entry.kind == "isr_changed":
         before, after = entry.fields["from"], entry.fields["to"]
         shrunk = before is not None and after is not None and len(after) < len(before) and "leader_epoch" not in entry.fields

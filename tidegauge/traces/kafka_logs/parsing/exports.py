@@ -29,6 +29,10 @@ _ATTEMPTS = 50
 """Places in which a list of documents may begin."""
 _SHOWN, _SAMPLE = 40, 2_000
 """Rows by which a table and its columns are told, and the one that names the writer."""
+_OF_A_TOPIC = re.compile(r"\bPartition: ?\d")
+"""A row of kafka-topics --describe, which has commas and tabs."""
+_LONGEST_NAME = 60
+"""Characters of the name of a column: a sentence with a comma is no head of a table."""
 _SHORTEST, _LONGEST = 40, 300
 """Characters of the longest line of a wrapped text: nobody wraps to less, or to more."""
 
@@ -323,10 +327,10 @@ def _dialect(text: str) -> str | None:
     """Return what separates the columns of a table that begins so; None for a text that is none."""
     head = text.partition("\n")[0]
     # The head of a table has names only; a time, a level or JSON in the first line is a log.
-    if not head.strip() or _CLOCK.search(head) or _LEVEL.search(head) or "{" in head:
+    if not head.strip() or _CLOCK.search(head) or _LEVEL.search(head) or "{" in head or _OF_A_TOPIC.search(head):
         return None
     for delimiter in ",;\t":
-        if delimiter not in head:
+        if delimiter not in head or max(map(len, head.split(delimiter))) > _LONGEST_NAME:
             continue
         rows = list(islice(_rows(text, delimiter), 3))
         if len(rows) > 1 and len({len(row) for _, row in rows[: 2 if len(text) > 1500 else 3]}) == 1 and all(rows[0][1]):

@@ -101,6 +101,9 @@ WRONG_LINE = {
 """F2, as Kafka has it: what a follower had in an earlier epoch is not forgotten."""
 
 
+DRIVEN_NAME = {"python": "example-python", "javascript": "example-js", "go": "example-go"}
+
+
 def example(language: str, place: Path, *, wrong: bool = False) -> Path:
     """A copy of the repository of an example, built."""
     if shutil.which(NEEDS[language]) is None:
@@ -122,13 +125,22 @@ def example(language: str, place: Path, *, wrong: bool = False) -> Path:
 
 def workflow(language: str) -> Mapping[str, str]:
     """The inputs that the example's own workflow gives the Action, on a smaller graph."""
+    smaller = {"args": "--tidegauge-walks 60 --tidegauge-graphs small"}
+    # The example in Python has tests of its own, which its workflow runs; its adapter is driven as any other.
+    if language == "python":
+        return {
+            "command": "drive",
+            "target": f"{sys.executable} adapter.py",
+            "known_failures": "known-failures.txt",
+            **smaller,
+        }
     steps = yaml.safe_load((ROOT / "examples" / language / "watermark.yml").read_text(encoding="utf-8"))
     (step,) = [step for step in steps["jobs"]["tidegauge"]["steps"] if step.get("uses", "").startswith("tidegauge/")]
     inputs = {name.replace("-", "_"): value for name, value in step["with"].items()}
-    return {**inputs, "args": "--tidegauge-walks 60 --tidegauge-graphs small"}
+    return {**inputs, **smaller}
 
 
-@pytest.mark.parametrize("language", ["javascript", "go"])
+@pytest.mark.parametrize("language", ["javascript", "go", "python"])
 def test_the_action_is_green_on_a_right_example(language: str, tmp_path: Path) -> None:
     job = run_action(example(language, tmp_path), **workflow(language))
     assert job.code == 0, job.stdout
@@ -148,12 +160,13 @@ def test_the_action_installs_what_it_runs(tmp_path: Path, monkeypatch: pytest.Mo
     assert "nothing unexpected" in job.summary
 
 
-@pytest.mark.parametrize("language", ["javascript", pytest.param("go", marks=pytest.mark.long)])
+@pytest.mark.parametrize("language", ["javascript", "python", pytest.param("go", marks=pytest.mark.long)])
 def test_it_is_red_on_a_wrong_one_until_that_is_known(language: str, tmp_path: Path) -> None:
     """With what is needed to see why; a line of the list whose case passes is red again."""
     folder = example(language, tmp_path, wrong=True)
     job = run_action(folder, **workflow(language))
     assert (job.code, job.outputs["exit-code"]) == (1, "1"), job.stdout
+    assert re.match(rf"### `{DRIVEN_NAME[language]}`: \d+ unexpected", job.summary), "headed by what was driven"
     assert "DIFFERS after" in job.summary
     assert "::error title=" in job.stdout
     failing = re.findall(r"<summary><code>(.*?)</code>", job.summary)

@@ -1,5 +1,6 @@
 """The command line as a newcomer meets it."""
 
+import json
 import re
 import subprocess
 import sys
@@ -240,6 +241,11 @@ def test_the_suite_is_named_and_another_is_refused(capsys: pytest.CaptureFixture
     for command in (["check", trace], ["probe", "--list"], ["doctor"]):
         assert main([*command, "--suite", "2020.01"]) == 2
         assert f"expected the suite 2020.01, seen {__suite__}" in capsys.readouterr().err
+
+
+def test_a_story_for_programs_names_the_suite(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["story", "--json", str(shipped()["3.4.0/b-kill-leader"])]) == 0
+    assert json.loads(capsys.readouterr().out)["tool"]["suite"] == __suite__
 
 
 @pytest.mark.parametrize("columns", ["20", "200"])

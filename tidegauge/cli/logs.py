@@ -9,6 +9,7 @@ from pathlib import Path
 from tidegauge.cli.options import add_bounds, add_parts, chosen_selection
 from tidegauge.cli.terminal import aside, echo, silent
 from tidegauge.util.errors import BAD, CONFORMS, UsageError
+from tidegauge.util.version import PACKAGE_VERSION, SUITE_VERSION
 
 
 def story_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +37,8 @@ def story_command(args: argparse.Namespace) -> int:
         echo_progress = aside if sys.stderr.isatty() and not args.quiet else silent
         story = story_of(paths, echo_progress, chosen_selection(args) or selection)
     if args.json:
-        echo(printable_json(json.dumps(story.as_json(), indent=2, ensure_ascii=False)))
+        tool = {"name": "tidegauge", "version": PACKAGE_VERSION, "suite": SUITE_VERSION}
+        echo(printable_json(json.dumps({"tool": tool, **story.as_json()}, indent=2, ensure_ascii=False)))
     else:
         echo(story_text(story))
     return CONFORMS if story.has_entries else BAD

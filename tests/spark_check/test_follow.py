@@ -17,7 +17,7 @@ from tests.spark_check.right_and_wrong import right_and_wrong
 from tests.spark_check.test_captures import said
 from tidegauge.cli.main import main
 from tidegauge.conformance.checking.check import CheckOptions, Report, check
-from tidegauge.conformance.follow.loop import follow, publisher
+from tidegauge.conformance.follow.loop import REPORT_BEGINS, follow, publisher
 from tidegauge.spark_check import judge_on_spark
 from tidegauge.spark_check.follow import ParquetArrivals, RunningTally, follow_on_spark
 from tidegauge.spark_check.session import session
@@ -86,7 +86,11 @@ class Scene:
 
     def follow(self, spark: "SparkSession", how: CheckOptions = NO_MORE, idle: float | None = IDLE) -> Report:
         publish = publisher(self.failures.append, self.note)
-        return follow(ParquetArrivals(spark, self.folder, how, self.results, publish), idle)
+        report = follow(ParquetArrivals(spark, self.folder, how, self.results, publish), idle)
+        # The last line only parts what was said from the report.
+        if self.failures and self.failures[-1] == str(REPORT_BEGINS):
+            self.failures.pop()
+        return report
 
     def stamps(self) -> dict[str, tuple[int, int]]:
         return {one.name: (one.stat().st_ino, one.stat().st_mtime_ns) for one in self.results.glob("*.parquet")}

@@ -1,0 +1,47 @@
+"""The bound on processor time that other tests stand on."""
+
+import time
+from contextlib import suppress
+
+import pytest
+
+from tests.processor_time import processor_time
+
+LITTLE, MUCH = 0.02, 60.0
+
+
+def spin(seconds: float) -> None:
+    begin = time.process_time()
+    while time.process_time() - begin < seconds:
+        pass
+
+
+def test_a_block_that_takes_too_much_is_ended() -> None:
+    with pytest.raises(TimeoutError), processor_time(LITTLE):
+        spin(MUCH)
+
+
+def test_blocks_within_a_block_take_of_its_time() -> None:
+    """Each ends in time; all of them together do not."""
+    with pytest.raises(TimeoutError), processor_time(5 * LITTLE):
+        while True:
+            with suppress(TimeoutError), processor_time(2 * LITTLE):
+                spin(LITTLE)
+
+
+def test_blocks_shorter_than_a_tick_take_of_its_time_too() -> None:
+    with pytest.raises(TimeoutError), processor_time(5 * LITTLE):
+        while True:
+            with processor_time(MUCH):
+                pass
+
+
+def test_a_block_within_a_block_has_no_more_time_than_that() -> None:
+    with pytest.raises(TimeoutError), processor_time(LITTLE), processor_time(MUCH):
+        spin(MUCH)
+
+
+def test_after_a_block_nothing_is_bounded() -> None:
+    with suppress(TimeoutError), processor_time(LITTLE), processor_time(LITTLE):
+        spin(MUCH)
+    spin(3 * LITTLE)

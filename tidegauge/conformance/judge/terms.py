@@ -31,9 +31,6 @@ def add_registration(st: s.State, epoch: int, leader: int, isr: int, partition_e
     table.
     """
     room_for_a_registration(st)
-    # No room was made: the caller judges again with a larger table.
-    if st[s.PARTITION, s.REGISTRATIONS] == st[s.PARTITION, s.PAST_ROOM]:
-        return
     n = st[s.PARTITION, s.REGISTRATIONS]
     row, at = s.registration(st, n), n
     st[row, s.R_EPOCH] = epoch

@@ -207,7 +207,7 @@ ROWS = (
         "KAFKA-15391",
         "A topic is deleted, or a move between directories ends, while its log is flushed: the whole log directory fails.",
         since="3.0.0",
-        fixed_in="3.6.0",
+        fixed_in="3.5.2",
         do="start the broker again, then upgrade: the disk itself is not at fault",
         face=_flushed_a_renamed_folder,
     ),

@@ -128,7 +128,7 @@ _PROCESS: tuple[Row, ...] = (
     ("voter-mismatch", "sent a voter key (", r"[^;]{1,120}?directoryId=(?:Optional\[)?(?P<voter>[\w\-]{22})[^;]{1,40} in the VOTE request that doesn't match the local key \((?:OptionalInt\[)?(?P<node>\d+)\]?, (?P<own>[\w\-]{22})\)", "", ("3.9", None), "KafkaRaftClient"),
     ("broker-left", "Fencing broker ", r"(?P<brokers>\d+)(?: at epoch \d+)? because (?P<why>its session has timed out)", "", ("2.8", None), "ReplicationControlManager"),
     ("broker-left", "Broker failure callback for ", r"(?P<brokers>\d[\d,]*)", "", (None, "3.9"), "KafkaController"),
-    ("not-deleted", "Exception in kafka-delete-logs thread", r"(?:\.: (?P<error>\S+))?", "", ("1.0", None), "LogManager"),
+    ("not-deleted", "Exception in kafka-delete-logs thread", r"(?:\.: (?P<error>\S+))?", "", ("0.10.2", None), "LogManager"),
     ("not-deleted", "Exception while deleting Log(dir=", r"(?P<directory>[^,]+?)[/\\][^,/\\]+-delete,", "", ("1.0", None), "LogManager"),
     ("topic-deleted", "Removed topic ", r"(?P<name>[A-Za-z0-9._\-]+) with ID ", "", ("2.8", "3.5"), "ReplicationControlManager"),
     ("topic-deleted", "Replayed RemoveTopicRecord for topic ", r"(?P<name>[A-Za-z0-9._\-]+) with ID ", "", ("3.6", None), "ReplicationControlManager"),

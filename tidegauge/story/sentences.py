@@ -449,7 +449,7 @@ def _truncation(fields: dict[str, object], who: str) -> str:
     begin = f" from {fields['from']}" if fields["from"] is not None else ""
     relation = {
         "below": f", below its high watermark {fields['high_watermark']}",
-        "not below": ", not below its high watermark",
+        "not below": f", not below its high watermark {fields['high_watermark']}",
     }
     if fields["relation"] == "no effect":
         return f"{who} had nothing to truncate at {fields['to']}"

@@ -91,7 +91,7 @@ def test_a_high_watermark_from_a_diverging_response() -> None:
         ("n1's high watermark became 48 (Start).", "n1/server.log:705"),
         ("The response of n2 carried the high watermark 87.", "n1/server.log:719"),
         ("n1 took the high watermark 68: offset 67 was then on n1; not on n2, n3.", "n1/server.log:719"),
-        (f"{truncated} The records at offsets 62 to 67 had been below its high watermark.", "n1/server.log:729"),
+        (f"{truncated} The records at offsets 62 to 67 had been below the high watermark 68.", "n1/server.log:729"),
     ]
 
 

@@ -375,5 +375,5 @@ def _taken_back(past: History, row: int, broker: int, high: int) -> Iterator[Cau
         end, before = past.after(at, broker).leo, past.before(at, broker).leo
         if past.shortens(at, broker) and end is not None and before is not None and end < high:
             gone = records(end, min(high, before))
-            yield CausalStep(f"{shortens(past, at, broker)}. {gone} had been below its high watermark.", at)
+            yield CausalStep(f"{shortens(past, at, broker)}. {gone} had been below the high watermark {grouped(high)}.", at)
             return

@@ -173,6 +173,8 @@ class Elections(StoryState):
             replica.change = self.add(
                 line, "isr_changed", line.partition, **{"from": None}, to=list(after), accepted=True, times=1
             )
+        if line.fields.get("few"):  # acks=all is refused from here on (Partition#appendRecordsToLeader)
+            replica.change.said.add("under min ISR")
         self._isr_is(partition, after, number(line.fields["version"]))
 
     def say_controller_isr(self, line: SourcedLine) -> None:

@@ -465,7 +465,8 @@ def _isr_change(entry: StoryEntry, who: str) -> str:
         wanted = f"the ISR {fields['to']}" if fields["to"] is not None else "a change of the ISR"
         behind = ", for ZooKeeper has another version of it" if "zkVersion" in str(fields.get("error")) else ""
         return f"{who} was refused {wanted}{_times(fields)}{behind}"
-    return f"the ISR went{begin} to {fields['to']}"
+    few = ", fewer than min.insync.replicas" if "under min ISR" in entry.said else ""
+    return f"the ISR went{begin} to {fields['to']}{few}"
 
 
 def _at_offset(offset: object) -> str:

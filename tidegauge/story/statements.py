@@ -207,8 +207,8 @@ _ROLES: tuple[Row, ...] = (
 _ISR_CHANGES: tuple[Row, ...] = (
     ("shrink", "Shrinking ISR ", rf"(?:for partition {_ANY_TP} )?from (?P<from>[\d,]+) to (?P<to>[\d,]*)(?:\. Leader: \(highWatermark: (?P<high_watermark>\d+), endOffset: (?P<log_end>\d+)\))?", "", (None, None), "Partition"),
     ("expand", "Expanding ISR ", rf"(?:for partition {_ANY_TP} )?from (?P<from>[\d,]*) to (?P<to>[\d,]+)", "", (None, "2.7"), "Partition"),
-    ("isr-accepted", "ISR updated to ", r"\[?(?P<to>[\d,]++)\]?(?: \(under-min-isr\))? *+(?:and |with )? *+(?:zkVersion|version) updated to \[?(?P<version>\d+)", "", (None, None), "Partition"),
-    ("isr-accepted", "ISR updated from AlterIsr to ", r"(?P<to>[\d,]++)(?: \(under-min-isr\))? and version updated to \[(?P<version>\d+)", "", ("2.7", "2.7"), "Partition"),
+    ("isr-accepted", "ISR updated to ", r"\[?(?P<to>[\d,]++)\]?(?P<few> \(under-min-isr\))? *+(?:and |with )? *+(?:zkVersion|version) updated to \[?(?P<version>\d+)", "", (None, None), "Partition"),
+    ("isr-accepted", "ISR updated from AlterIsr to ", r"(?P<to>[\d,]++)(?P<few> \(under-min-isr\))? and version updated to \[(?P<version>\d+)", "", ("2.7", "2.7"), "Partition"),
     ("isr-refused", "Cached zkVersion ", r"\[?(?P<version>-?\d+)\]? not equal to that in zookeeper", "", (None, "2.7"), "Partition"),
     ("isr-rejected", "Failed to update ISR to ", rf"LeaderAndIsr\((?P<sent>[^()]{{0,300}}(?:\([^()]*\)[^()]{{0,300}})?)\) for partition {TP}, (?P<error>bad ZK version)", "", ("2.7", "3.9"), "KafkaController"),
     ("isr-refused", "Failed to update ISR to ", r"(?P<sent>.*?) due to (?P<error>.*)", "", ("2.8", None), "Partition"),

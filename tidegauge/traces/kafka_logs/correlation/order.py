@@ -216,6 +216,11 @@ def _rows(
         if step.fields.get("error") and step.name in ("HandleFetch", "HandleEpochRequest", "ProduceAck"):
             step.begins, step.ends, step.key = start.ends - 1, start.ends, (start.ends, start.line_index, 1)
             step.follows += (start,)
+    # A topic that was deleted and made again is another one: nobody is shown its replica before it starts.
+    starts = {step.topic_id: step for step in steps if step.name == "Start"}
+    for step in steps if starts and len({step.topic_id for step in steps}) > 1 else ():
+        if step.name in _SHOWS and not step.fields.get("error") and step.topic_id in starts:
+            step.follows += (starts[step.topic_id],)
     in_order = sorted(steps, key=_key)
     # A step is never put in front of one that it follows, whatever their stamps (3.x prints milliseconds).
     moved = False
@@ -270,6 +275,8 @@ _VALUES = {
     "Read": (SHOWN, ("bound",)),
 }
 """By step: the kind of its row, and the fields that are its values."""
+_SHOWS = frozenset({"ProduceAck", "Read", "HandleFetch", "AnswerFetch", "HandleEpochRequest"})
+"""Steps that show somebody what a replica has, if they have no error."""
 _key = attrgetter("key")
 _new_row: Callable[[tuple[object, ...]], Row] = partial(tuple.__new__, Row)
 

@@ -80,7 +80,7 @@ def broken(found: Capture) -> set[str]:
 def test_every_logger_of_the_patterns_is_there(release: str) -> None:
     """By its class; `logger` is the end of state.change.logger and kafka.request.logger, the controller is a package."""
     classes = {name.rpartition(".")[2] for name in configured(release)}
-    of_controller = {"ReplicationControlManager", "ClusterControlManager", "ConfigurationControlManager"}
+    of_controller = {f"{part}ControlManager" for part in ("Replication", "Cluster", "Configuration")} | {"QuorumController"}
     assert {logger for _, logger, _ in TABLE} - of_controller <= classes
     assert "org.apache.kafka.controller" in configured(release)
     assert configured(release) == {name: logger.level for name, logger in levels(release)}

@@ -20,8 +20,8 @@ from tidegauge.traces.kafka_logs.parsing.parsed_line import (
 from tidegauge.traces.kafka_logs.parsing.patterns import TABLE
 
 ROWS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "lines.json").read_text())
-MOVED = {"log-replacing", "log-replaced", "append-failed"}
-"""No shipped capture moves a replica between directories, and in none does a directory fail."""
+MOVED = {"log-replacing", "log-replaced", "append-failed", "renounced"}
+"""No shipped capture moves a replica between directories, and in none does a directory fail, or a controller of several."""
 NOT_SEEN_IN = {
     # what no capture of a release showed, with the reason
     "3.4.0": {

@@ -249,6 +249,67 @@ def test_a_partition_epoch_that_falls_within_a_process_is_no_replay(tmp_path: Pa
     assert "partition epochs without a `partition change`" in [problem.seen for problem in capture.problems]
 
 
+def of_quorum(text: str) -> tuple[str, str, str]:
+    return (QUORUM, "QuorumController", f"{WHO}{text}")
+
+
+ACTIVATED = of_quorum("Becoming the active controller at epoch 1, next write offset 1.")
+RENOUNCED = of_quorum(
+    "Renouncing the leadership due to a metadata log event. We were the leader at epoch 1, but in the new epoch 2, the leader is 101. Reverting to last stable offset 9."
+)
+
+
+def written(offset: int) -> tuple[str, str, str]:
+    return of_quorum(
+        f"Read-write operation maybeFenceStaleBroker(7) will be completed when the log reaches offset {offset}."
+    )
+
+
+def test_a_controller_that_gives_up_takes_back_what_it_did_not_commit(tmp_path: Path) -> None:
+    """It stood still, and writes before it learns of the one that was elected; offset 9 and what is before it stay."""
+    accepted = (QUORUM, "ReplicationControlManager", f"{WHO}Node 1 has altered ISR for alpha-0 to [2].")
+    min_isr = f"{WHO}Replayed ConfigRecord for ConfigResource(type=TOPIC, name='alpha') which set configuration min.insync.replicas to 2"
+    sets = (QUORUM, "ConfigurationControlManager", min_isr)
+    again = of_broker("RegisterBrokerRecord(brokerId=2, isMigratingZkBroker=false, brokerEpoch=8, endPoints=[])")
+    active = (STARTED, ACTIVATED, *LOG, written(9))
+    never = (
+        accepted,
+        changed(3, "1, 2", "1"),
+        written(10),
+        fencing(1),
+        sets,
+        again,
+        created(0, "U"),
+        written(12),
+        written(12),
+    )
+    late = (*NEWS, sets, again)
+    once = broker(tmp_path / "once", *active, *late)
+    kinds = ("ChangePartition", "RegisterBroker", "FenceBroker", "UnfenceBroker", "SetMinIsr", "AlterPartition")
+
+    def reported(capture: Capture) -> list[tuple[str, object]]:
+        return [(event.event, dict(event.fields)) for event in events(capture, *kinds)]
+
+    assert len(reported(once)) == 9
+    reverted = broker(tmp_path / "reverted", *active, *never, RENOUNCED, *late)
+    assert (reported(reverted), reverted.problems) == (reported(once), once.problems)
+    # What another one wrote is behind its activation, and stays.
+    standby = broker(tmp_path / "standby", STARTED, *LOG, ACTIVATED, *never, RENOUNCED, *late)
+    assert reported(standby) == reported(once)
+    # A write that is not in the log by its line is not known to be lost.
+    assert len(reported(broker(tmp_path / "unwritten", *active, changed(3, "1, 2", "1"), RENOUNCED))) == 6
+
+
+def test_what_the_next_controller_had_is_given_back(tmp_path: Path) -> None:
+    """It has more of the log than was known to be committed: the change is replayed, and its proposal was accepted."""
+    accepted = (QUORUM, "ReplicationControlManager", f"{WHO}Node 1 has altered ISR for alpha-0 to [1].")
+    change = changed(3, "1, 2", "1")
+    capture = broker(tmp_path, STARTED, ACTIVATED, *LOG, written(9), accepted, change, written(10), RENOUNCED, change)
+    altered, *later = events(capture, "AlterPartition", "ChangePartition")[-2:]
+    assert (altered.event, altered.fields["isr"]) == ("AlterPartition", (1,))
+    assert [dict(event.fields)["peer"] for event in later] == [1]
+
+
 def test_of_several_controllers_the_one_that_did_not_start_again_is_read(tmp_path: Path) -> None:
     """The proposals that another accepted while it was active are the controller's, and come before their change."""
     accepted = (QUORUM, "ReplicationControlManager", f"{WHO}Node 1 has altered ISR for alpha-0 to [1, 2].")

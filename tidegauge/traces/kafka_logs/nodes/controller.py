@@ -11,10 +11,13 @@ Rules of this file
    only the proposals that they accepted while they were active, which nobody else prints.
 5. A controller that starts again replays its log from the beginning, or from a snapshot, and prints again what it printed
    before. A topic's partition epochs and a broker's epochs only grow, so they show what is new.
+6. The active controller prints a change when it writes it to its log. If it gives up its leadership before the others have
+   it (it stood still, and they elected one), it goes back to what is committed: the change never was.
 """
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from tidegauge.traces.kafka_logs.nodes.steps import Fields, LoggedBroker, LoggedStep, Place, or_null
@@ -71,6 +74,51 @@ class PrintedBefore:
         self._replayed[key] = position + 1 if replayed else len(values)
         return replayed
 
+    def forget_last(self, key: Hashable) -> None:
+        """Forget the value of `key` that was noted last."""
+        values = self._values[key]
+        values.pop()
+        self._replayed[key] = min(self._replayed.get(key, 0), len(values))
+
+
+_ABSENT = object()
+
+
+class Uncommitted:
+    """What undoes the changes of a controller since it became active, by the offset at which they are in its log."""
+
+    def __init__(self) -> None:
+        self._undo: list[Callable[[], object]] = []
+        self._written: list[tuple[int, int]] = []
+        """(offset, how many there were when it was written), both grow."""
+
+    def begin(self) -> None:
+        """Take all that was told so far for committed."""
+        self._undo, self._written = [], []
+
+    def put(self, table: dict[Any, Any], key: Hashable, value: object) -> None:
+        """Set table[key]."""
+        before = table.get(key, _ABSENT)
+        self.note(partial(table.pop, key, None) if before is _ABSENT else partial(table.__setitem__, key, before))
+        table[key] = value
+
+    def note(self, undo: Callable[[], object]) -> None:
+        """Note how to undo what was done."""
+        self._undo.append(undo)
+
+    def written(self, offset: int) -> None:
+        """Take what was noted since the write before for written up to an offset."""
+        if len(self._undo) > (self._written[-1][1] if self._written else 0):
+            self._written.append((offset, len(self._undo)))
+
+    def revert(self, committed: int) -> None:
+        """Undo what was written behind an offset. Without a line that says where it is, it is kept."""
+        kept = max((count for offset, count in self._written if offset <= committed), default=0)
+        end = self._written[-1][1] if self._written else 0
+        for undo in reversed(self._undo[kept:end]):
+            undo()
+        self.begin()
+
 
 class LoggedController:
     """The registrations of one controller, as its lines show them, read in order.
@@ -83,6 +131,9 @@ class LoggedController:
         self.broker = broker
         self.chosen = True
         self._printed = PrintedBefore()
+        self._uncommitted = Uncommitted()
+        self._withdrawn: dict[LoggedStep, None] = {}
+        """What it took back: of proposals, those that it may find in the log of the next one, which had them before."""
         self._latest: dict[tuple[str, str], int] = {}
         self._latest_before: dict[tuple[str, str], int] = {}
         """The latest epochs that a line has shown, now and when the process began: what is not above these is replayed."""
@@ -102,11 +153,15 @@ class LoggedController:
             "broker-registered": self.broker_registered,
             "broker-changed": self.broker_changed,
             "min-isr-written": self.min_isr_written,
+            "activated": self.activated,
+            "written": self.written,
+            "renounced": self.renounced,
         }
 
     def begin_process(self) -> None:
         """Keep what earlier processes have shown: a process begins by printing that again (rule 5)."""
         self._printed.begin_process()
+        self._uncommitted.begin()
         self._latest_before = dict(self._latest)
         self._registered_before = {peer: frozenset(epochs) for peer, epochs in self.broker_epochs.items()}
 
@@ -116,10 +171,10 @@ class LoggedController:
         # A log begins with partitions as they were created, a snapshot has them as they are.
         if again and parsed.number("partition_epoch") > 0:
             self._printed.begin_at_snapshot()
-        self.replicas[parsed.tp] = parsed.ids("replicas")
+        self._uncommitted.put(self.replicas, parsed.tp, parsed.ids("replicas"))
         assigned: dict[str, Any] = {name: parsed.ids(name) for name in _LISTS.values() if name in parsed.values}
         registration = Registration(leader=parsed.number("leader"), leader_epoch=parsed.number("leader_epoch"))
-        self.registrations[parsed.tp] = replace(registration, **assigned)
+        self._uncommitted.put(self.registrations, parsed.tp, replace(registration, **assigned))
         if not again:
             self.broker.learn_topic(parsed)
             self._change(parsed, parsed.number("partition_epoch"), clean=True)
@@ -140,7 +195,7 @@ class LoggedController:
             after = replace(after, leader=int(new["leader"]))
         if "leaderEpoch" in changed:
             after = replace(after, leader_epoch=int(new["leaderEpoch"]))
-        self.registrations[parsed.tp] = after
+        self._uncommitted.put(self.registrations, parsed.tp, after)
         # A leader of -1 is the end of a leadership, not an election.
         elected = "leader" in changed and after.leader is not None and after.leader >= 0
         # Clean is a leader out of the ISR or the ELR before the change; with an unknown ISR nobody can say.
@@ -153,8 +208,11 @@ class LoggedController:
         # Rule 3: every change raises the partition epoch by one.
         if epoch is not None and self.epochs.get(parsed.tp, epoch - 1) != epoch - 1:
             self.gaps += 1
+        self._give_back(parsed.tp, epoch, after.isr)
         step = self._change(parsed, epoch, clean)
         altered = self.altered.pop(parsed.tp, None)
+        if altered is not None:
+            self._uncommitted.note(partial(self.altered.__setitem__, parsed.tp, altered))
         # Only an accepted proposal has the line `altered ISR`: the change after it with this ISR is its result.
         if altered is not None and frozenset(after.isr or ()) == frozenset(_ids(altered)):
             step.fields["peer"] = altered.fields["peer"]
@@ -162,7 +220,8 @@ class LoggedController:
     def isr_altered(self, parsed: ParsedLine) -> None:
         """Add a proposal of a leader that was accepted; the request log adds the epochs."""
         step = self.broker.step(parsed, "AlterPartition", {"peer": parsed.number("peer"), "isr": parsed.ids(), "error": 0})
-        self.altered[parsed.tp] = step
+        self._uncommitted.put(self.altered, parsed.tp, step)
+        self._uncommitted.note(partial(self._withdrawn.setdefault, step))
         # The change that it makes may be read from the log of another controller.
         if parsed.tp in self.epochs:
             step.depends_on += (("metadata", parsed.tp, self.epochs[parsed.tp]),)
@@ -171,7 +230,9 @@ class LoggedController:
     def broker_registered(self, parsed: ParsedLine) -> None:
         """Register a broker, in a new incarnation."""
         peer, epoch = parsed.number("peer"), parsed.number("broker_epoch")
-        self.broker_epochs.setdefault(peer, set()).add(epoch)
+        if epoch not in self.broker_epochs.setdefault(peer, set()):
+            self.broker_epochs[peer].add(epoch)
+            self._uncommitted.note(partial(self.broker_epochs[peer].discard, epoch))
         if epoch not in self._registered_before.get(peer, ()):
             self._concerns(parsed, "RegisterBroker", {"peer": peer, "broker_epoch": epoch})
 
@@ -179,19 +240,50 @@ class LoggedController:
         """Fence a broker (1), or unfence it (-1). A controlled shutdown is neither."""
         # BrokerRegistrationFencingChange: 1 fences, -1 unfences, 0 leaves it; a controlled shutdown has a field of its own.
         key = ("fenced", parsed.number("peer"), parsed.number("broker_epoch"))
-        if parsed.number("fenced") and not self._printed.again(key, parsed.number("fenced")):
+        if parsed.number("fenced") and not self._again(key, parsed.number("fenced")):
             name = "FenceBroker" if parsed.number("fenced") > 0 else "UnfenceBroker"
             self._concerns(parsed, name, {"peer": parsed.number("peer")})
 
     def min_isr_written(self, parsed: ParsedLine) -> None:
         """Set min.insync.replicas of an existing topic; if it was removed, the value is unknown."""
-        if self._printed.again(("min.insync.replicas", parsed.text("topic")), parsed.values.get("min_isr")):
+        if self._again(("min.insync.replicas", parsed.text("topic")), parsed.values.get("min_isr")):
             return
         for tp in self.registrations:
             # A configuration is of a topic, a trace of one of its partitions.
             if tp.rpartition("-")[0] == parsed.text("topic"):
                 fields: Fields = {"min_isr": parsed.number("min_isr")} if "min_isr" in parsed.values else {}
                 self._step(parsed, "SetMinIsr", fields, tp)
+
+    def activated(self, parsed: ParsedLine) -> None:  # noqa: ARG002
+        """Become the active controller: all that it replayed before is committed."""
+        self._uncommitted.begin()
+
+    def written(self, parsed: ParsedLine) -> None:
+        """Note up to where its log has the changes that it printed just before."""
+        self._uncommitted.written(parsed.number("offset"))
+
+    def renounced(self, parsed: ParsedLine) -> None:
+        """Take back what it wrote and no majority has (rule 6)."""
+        self._withdrawn.clear()
+        self._uncommitted.revert(parsed.number("offset"))
+        if self._withdrawn:
+            self.broker.steps[:] = [step for step in self.broker.steps if step not in self._withdrawn]
+
+    def _give_back(self, tp: str, epoch: int | None, isr: tuple[int, ...] | None) -> None:
+        """Give back the proposal that makes a change, if it was taken back: the controller that was elected had it."""
+        for step in self._withdrawn:
+            if ("altered", tp, epoch) in step.provides and frozenset(_ids(step)) == frozenset(isr or ()):
+                del self._withdrawn[step]
+                self.broker.steps.append(step)
+                self.altered[tp] = step
+                return
+
+    def _again(self, key: Hashable, value: Hashable) -> bool:
+        """Return whether an earlier process printed this value of `key`; else note it."""
+        again = self._printed.again(key, value)
+        if not again:
+            self._uncommitted.note(partial(self._printed.forget_last, key))
+        return again
 
     def _concerns(self, parsed: ParsedLine, name: str, fields: Fields) -> None:
         """Add a step to each partition of which a broker has a replica."""
@@ -202,7 +294,9 @@ class LoggedController:
     def _step(self, parsed: ParsedLine, name: str, fields: Fields, tp: str = "") -> LoggedStep:
         """Make a step; it becomes one of the trace if this is the controller that is read."""
         if self.chosen:
-            return self.broker.step(parsed, name, fields, tp)
+            step = self.broker.step(parsed, name, fields, tp)
+            self._uncommitted.note(partial(self._withdrawn.setdefault, step))
+            return step
         place: Place = (self.broker.run, self.broker.index, 0, 0)
         return LoggedStep(self.broker.node, tp or parsed.tp, name, fields, parsed.line.at, parsed.line.time, place)
 
@@ -211,7 +305,7 @@ class LoggedController:
         if epoch is None:
             return False
         key = (parsed.tp, parsed.text("topic_id"))
-        self._latest[key] = max(epoch, self._latest.get(key, -1))
+        self._uncommitted.put(self._latest, key, max(epoch, self._latest.get(key, -1)))
         return epoch <= self._latest_before.get(key, -1)
 
     def _change(self, parsed: ParsedLine, epoch: int | None, clean: bool | None) -> LoggedStep:
@@ -229,12 +323,12 @@ class LoggedController:
             if value is not None:
                 step.fields[name] = value
         if epoch is not None:
-            self.epochs[parsed.tp] = epoch
+            self._uncommitted.put(self.epochs, parsed.tp, epoch)
             step.provides += (("metadata", parsed.tp, epoch),)
             step.depends_on += (("altered", parsed.tp, epoch),)
         return step
 
 
 def _ids(step: LoggedStep) -> tuple[int, ...]:
-    isr = step.fields["isr"]
+    isr = step.fields.get("isr")
     return isr if isinstance(isr, tuple) else ()

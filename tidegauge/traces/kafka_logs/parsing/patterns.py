@@ -345,6 +345,13 @@ _CONTROLLER = (
         "ReplicationControlManager",
         rf"partition change for {_TP} with topic ID (?P<topic_id>[^:]+): (?P<changes>.*)$",
     ),
+    ("activated", "QuorumController", r"Becoming the active controller at epoch \d+"),
+    (
+        "written",
+        "QuorumController",
+        r"Read-write operation \S+ will be completed when the log reaches offset (?P<offset>\d+)",
+    ),
+    ("renounced", "QuorumController", r"Reverting to last (?:committed|stable) offset (?P<offset>-?\d+)"),
     ("isr-altered", "ReplicationControlManager", rf"Node (?P<peer>\d+) has altered ISR for {_TP} to \[(?P<isr>[^\]]*)\]"),
 )
 

@@ -35,7 +35,7 @@ Rules of this file
 | append | append, then raise | log's lock; the raise in leaderIsrUpdateLock (read) | Partition#appendRecordsToLeader |
 | fetch | read, count, expand, raise | four steps of one thread | Partition#fetchRecords, #updateFollowerFetchState |
 | shrink | one | leaderIsrUpdateLock (write): no append between its values and the proposal | Partition#maybeShrinkIsr |
-| role | one, after its line; raises to what is counted | leaderIsrUpdateLock (write) | Partition#makeLeader, #makeFollower |
+| role | one, about its line; raises to what is counted | leaderIsrUpdateLock (write) | Partition#makeLeader, #makeFollower |
 | ISR response | one, after its line | leaderIsrUpdateLock (write) | Partition#handleAlterPartitionUpdate |
 | response | read once more if it waited | any time until it is complete | DelayedFetch#onComplete |
 """

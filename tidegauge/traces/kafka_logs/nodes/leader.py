@@ -49,7 +49,17 @@ def _becomes(broker: LoggedBroker, parsed: ParsedLine, name: str, values: Fields
     epoch = parsed.number("partition_epoch")
     epochs: Fields = {"leader_epoch": parsed.number("leader_epoch"), "partition_epoch": epoch}
     step = broker.begin(parsed, name, {**(leader or {}), **epochs, **values})
+    # Partition#makeFollower sets the epoch, looks for the log, and only then prints its line; whoever asks for another epoch
+    # is refused from then on (ReplicaManager#readFromLog looks at it without the lock).
+    tp, begins, spoken_before = broker.log_there.pop(step.thread, ("", 0, 0))
+    if name == "BecomeFollower" and step.thread and (tp, spoken_before) == (parsed.tp, broker.spoke):
+        step.begins = begins
     _takes_effect(broker, step).depends_on += (("metadata", parsed.tp, epoch),)
+
+
+def _log_there(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Take `UnifiedLog already exists`: the thread has begun to change the role of the replica."""
+    broker.log_there[parsed.line.thread] = (parsed.tp, broker.begins, broker.latest)
 
 
 def _leader(broker: LoggedBroker, parsed: ParsedLine) -> None:
@@ -397,6 +407,7 @@ def _isr_updated(broker: LoggedBroker, parsed: ParsedLine) -> None:
 HANDLERS: Mapping[str, Callable[[LoggedBroker, ParsedLine], None]] = {
     "leader": _leader,
     "leader-again": _leader_again,
+    "log-there": _log_there,
     "follower": _follower,
     "follower-again": _follower_again,
     "leader-high-watermark": _high_watermark_risen,

@@ -363,6 +363,8 @@ class LoggedBroker:
     min_isr_read: dict[str, int | None] = field(default_factory=dict)
     without_min_isr: set[str] = field(default_factory=set)
     """Partitions whose logs were created without a min.insync.replicas that the topic had before."""
+    log_there: dict[str, tuple[str, int, int]] = field(default_factory=dict)
+    """By thread, the partition whose log it found last, `begins` of that line, and `latest` at it."""
     deleting: dict[str, tuple[LoggedStep, int]] = field(default_factory=dict)
     """By thread, the first replica of a batch that it deletes, and `latest` at its last line."""
     min_isr_of_logs: dict[str, list[MinIsrOfLog]] = field(default_factory=dict)

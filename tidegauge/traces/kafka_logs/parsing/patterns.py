@@ -90,6 +90,7 @@ _PROCESS = (
         ),
     ),
     ("log-loaded", "Partition", rf"Log loaded for partition {_TP} with initial high watermark (?P<hw>\d+)"),
+    ("log-there", "Partition", _PARTITION + "(?:Unified)?Log already exists"),
 )
 
 _ROLES = (

@@ -51,8 +51,15 @@ OPENING_AND_GROWTH = (
     change(1, 0, (1, 2)),
 )
 
-SAME_WITHIN_BOUNDS = {"truncates-at-the-leaders-end", "joins-at-hw", "hw-survives-truncation"}
-"""Faults whose graph within their bounds is the right one: nothing there is to be seen. Longer logs show the first two."""
+SAME_WITHIN_BOUNDS = {
+    "truncates-at-the-leaders-end",
+    "joins-at-hw",
+    "hw-survives-truncation",
+    "acknowledges-at-once",
+    "deposed-and-acknowledges",
+}
+"""Faults whose graph within their bounds is the right one: nothing there is to be seen. Longer logs show the first two, and
+producers that wait show the last two (`Fault.shown`)."""
 
 
 def walks(table: EdgeTable, seed: int, times: float = 2.0) -> Columns:
@@ -162,6 +169,14 @@ def test_every_fault_is_found_within_its_bounds(name: str) -> None:
     fault = faults.FAULTS[name]
     table = table_of(explore(fault.bounds, rules_override=fault.rules))
     assert failing(judge_with(compiled(), walks(table, 5, 0.2), table.config)) != set()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", sorted(SAME_WITHIN_BOUNDS - LATE))
+def test_a_fault_that_shows_nothing_within_its_bounds_has_the_right_graph(name: str) -> None:
+    fault = faults.FAULTS[name]
+    wrong, right = explore(fault.bounds, rules_override=fault.rules), explore(fault.bounds)
+    assert (wrong.states, wrong.labels, wrong.edges) == (right.states, right.labels, right.edges)
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,10 @@ def take(
     return reported(node, "HandleFetchResponse", **{**request, **records, **log, **fields})
 
 
+def ack(node: int = 1, end: int = 1, **fields: Any) -> Event:
+    return reported(node, "ProduceAck", **{"acks": -1, "rec_end": end, "error": 0, **fields})
+
+
 OPENING = (start(1), start(2), change(1, 0, (1, 2)), lead(1, 0, (1, 2)), follow(2, 1, 0))
 """Broker 1 leads epoch 0, broker 2 follows."""
 
@@ -149,6 +153,11 @@ def judged(events: Sequence[Event], config: Config = TWO, final: int = 1, missin
 
 def broken(events: Sequence[Event], config: Config = TWO, missing: Collection[int] = ()) -> set[str]:
     return {failure.rule for failure in judged(events, config, missing=missing).failures}
+
+
+def compared(events: Sequence[Event], config: Config = TWO) -> set[tuple[str, str, int | None, int]]:
+    """What the judge says of each failure: its rule, what was compared, what was expected, what was seen."""
+    return {(failed.rule, failed.compared, failed.expected, failed.actual) for failed in judged(events, config).failures}
 
 
 def either_way(config: Config) -> tuple[Config, Config]:

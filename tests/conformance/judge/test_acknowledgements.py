@@ -9,6 +9,7 @@ from tests.conformance.hand import (
     COPIED,
     OPENING,
     TWO,
+    ack,
     append,
     bent,
     broken,
@@ -29,10 +30,6 @@ from tidegauge.traces.schema import Config, Event
 
 LOGS = replace(TWO, lag_rule=True)
 """As of brokers' logs, which have the line of a response when it is sent."""
-
-
-def ack(node: int = 1, end: int = 1, **fields: Any) -> Event:
-    return reported(node, "ProduceAck", **{"acks": -1, "rec_end": end, "error": 0, **fields})
 
 
 TRUNCATED = (

@@ -28,9 +28,9 @@ def processor_time(seconds: float) -> Iterator[None]:
     """
     block = len(_ends)
     before = signal.signal(signal.SIGVTALRM, _ring) if block == 0 else None
-    _ends.append(time.process_time() + seconds)
-    _wind()
     try:
+        _ends.append(time.process_time() + seconds)
+        _wind()
         yield
     except _Over as over:
         if over.block != block:

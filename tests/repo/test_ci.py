@@ -298,6 +298,7 @@ def test_a_long_failure_ends_with_a_whole_line(tmp_path: Path) -> None:
     assert shortened("two words", 6) == "two .."
     assert shortened("oneword", 3) == "one .."
     assert shortened("as it is", 8) == "as it is"
+    assert shortened("step 3 differs\n" + "word " * 20, 50) == "step 3 differs\n" + "word " * 7 + ".."
 
 
 def test_what_is_no_junit_is_refused(tmp_path: Path) -> None:

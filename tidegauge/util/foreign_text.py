@@ -28,12 +28,13 @@ def visible_lines(text: str) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return at most so many characters of a text: whole lines or, of one long line, whole words, then `..`."""
+    """Return at most so many characters of a text: whole lines or, of a long line, whole words, then `..`."""
     if len(text) <= most:
         return text
     kept = text[:most]
     for gap in "\n ":
-        if (end := kept.rfind(gap)) > 0:
+        # A line that is most of the text is cut at a word: without it the others say little.
+        if (end := kept.rfind(gap)) > 0 and 2 * end >= most:
             return f"{kept[:end]}{gap}.."
     return f"{kept} .."
 

@@ -104,7 +104,7 @@ def model_of(profile: Profile) -> CoveredModel:
 @cache
 def shipped_models() -> Mapping[str, CoveredModel]:
     """Return the models that the package has, by the name of their profile."""
-    text = files("tidegauge.drive.paths").joinpath(_FILE).read_text(encoding="utf-8")
+    text = files("tidegauge.drive").joinpath(_FILE).read_text(encoding="utf-8")
 
     def example(local_steps: int, opening: Any, path: Any) -> Example:
         return Example(local_steps, BrokerCase(Opening(*frozen(opening)), frozen(path)))
@@ -682,4 +682,4 @@ def coverage_page(coverage: Coverage) -> str:
 
 
 if __name__ == "__main__":
-    write_models(map(explored, (SAFE, KIP320)), Path(__file__).parent / "paths" / _FILE)
+    write_models(map(explored, (SAFE, KIP320)), Path(__file__).with_name(_FILE))

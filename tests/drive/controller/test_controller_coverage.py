@@ -13,7 +13,7 @@ from tidegauge.conformance.report.results import as_json as results_json
 from tidegauge.conformance.report.results import results_schema
 from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase
 from tidegauge.drive.controller.cover import cover_of
-from tidegauge.drive.controller.coverage import LATEST_LEVEL, explored_control, model_cases, shipped_control
+from tidegauge.drive.controller.coverage import explored_control, model_cases, shipped_control
 from tidegauge.drive.controller.findings import up
 from tidegauge.drive.controller.reference import reference
 from tidegauge.drive.controller.walks import refusal_cases, walks
@@ -30,9 +30,10 @@ from tidegauge.drive.coverage import (
 )
 from tidegauge.drive.runner.player import ReferenceNode
 from tidegauge.drive.runner.run import run
+from tidegauge.impl.controller.features import IBP_4_3_IV0
 from tidegauge.impl.profiles import ELR_REPAIRED
 
-OPENING = ClusterOpening(LATEST_LEVEL)
+OPENING = ClusterOpening(IBP_4_3_IV0)
 UP = ControllerCase(OPENING, up(1, 2), "up")
 UNCLEAN = Guard("ChangePartition", "clean", "", "0")
 
@@ -91,7 +92,7 @@ def test_what_was_not_exercised_has_steps_of_the_contract_and_words(tmp_path: Pa
     (item,) = [item for item in data["not_exercised"] if item["says"] == "elect_leaders: ELECTION_NOT_NEEDED"]
     assert item["steps"][-1]["step"] == "elect_leaders"
     assert item["words"][-1] == "ElectLeaders of one partition."
-    assert item["opening"]["metadata_version"] == LATEST_LEVEL
+    assert item["opening"]["metadata_version"] == IBP_4_3_IV0
     place = tmp_path / "c.json"
     place.write_text(json.dumps(data), encoding="utf-8")
     assert read_exercised(place) == made.exercised

@@ -21,6 +21,7 @@ from tidegauge.drive.contract import DriveCase, Report, Step, frozen
 from tidegauge.drive.controller.contract import BROKERS, ClusterOpening, ControllerCase, ReferenceController
 from tidegauge.drive.controller.reference import ControllerState, reference
 from tidegauge.drive.controller.steps import STEPS
+from tidegauge.impl.controller.features import IBP_4_3_IV0
 from tidegauge.impl.controller.records import TOPIC
 from tidegauge.impl.controller.replication_control import MIN_IN_SYNC_REPLICAS
 from tidegauge.impl.errors import ERROR_NAMES
@@ -201,13 +202,9 @@ def model_cases() -> list[ControllerCase]:
     from tidegauge.drive.controller.cover import MODELS, cover_of  # noqa: PLC0415  only who makes the file needs them
     from tidegauge.drive.controller.walks import usual_cases  # noqa: PLC0415
 
-    opening = ClusterOpening(LATEST_LEVEL)
+    opening = ClusterOpening(IBP_4_3_IV0)  # of 4.3.1
     covers = (case for name in MODELS for case in cover_of(name, ELR_REPAIRED, opening).cases)
     return [*usual_cases(ELR_REPAIRED, opening, walk_count=0), *covers]
-
-
-LATEST_LEVEL = 30
-"""The metadata.version of 4.3.1, of which the model is."""
 
 
 if __name__ == "__main__":

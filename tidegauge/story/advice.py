@@ -130,36 +130,36 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
     return list(dict.fromkeys(steps))
 
 
+_STEPS_BY_KIND = {
+    "not_deleted": (
+        "watch the disk: the folders that end in -delete stay until the broker starts again; no partition needs them"
+    ),
+    "migration": "see that the brokers have zookeeper.metadata.migration.enable=true and controller.quorum.voters",
+    "leaders_not_moved": (
+        "look into controller.log at that time: where a partition has no other replica in sync, its leader cannot move"
+    ),
+    "metadata_behind": (
+        "see that most of the controllers run and that this node reaches them: their logs say whether one leads"
+    ),
+    "not_registered": (
+        "restart this broker if ZooKeeper goes on without it: clients and the controller do not see it until it is "
+        "registered"
+    ),
+}
+"""What to do about a process, whatever its lines say besides."""
+_KINDS = frozenset({"directory_failed", "process_failed", "voter_mismatch", "quorum", "request_failed", *_STEPS_BY_KIND})
+
+
 def step_for_process(entry: StoryEntry) -> str | None:
     """Return what to do about a directory or a process that failed, where its lines say why, or what line would."""
-    kinds = (
-        "directory_failed",
-        "process_failed",
-        "not_registered",
-        "voter_mismatch",
-        "quorum",
-        "not_deleted",
-        "metadata_behind",
-        "migration",
-        "leaders_not_moved",
-        "request_failed",
-    )
-    advice = _process_advice(entry) if entry.partition is None and entry.kind in kinds else None
+    advice = _process_advice(entry) if entry.partition is None and entry.kind in _KINDS else None
     return None if advice is None else f"{advice} ({entry.sources[0]})"
 
 
 def _process_advice(entry: StoryEntry) -> str | None:
     why = str(entry.fields.get("cause") or entry.fields.get("error") or "")
-    if entry.kind == "not_deleted":
-        return "watch the disk: the folders that end in -delete stay until the broker starts again; no partition needs them"
-    if entry.kind == "migration":
-        return "see that the brokers have zookeeper.metadata.migration.enable=true and controller.quorum.voters"
-    if entry.kind == "leaders_not_moved":
-        return (
-            "look into controller.log at that time: where a partition has no other replica in sync, its leader cannot move"
-        )
-    if entry.kind == "metadata_behind":
-        return "see that most of the controllers run and that this node reaches them: their logs say whether one leads"
+    if entry.kind in _STEPS_BY_KIND:
+        return _STEPS_BY_KIND[entry.kind]
     if entry.kind == "quorum":
         if "ended" in entry.said or entry.fields["leader"] is not None:
             return None
@@ -171,11 +171,6 @@ def _process_advice(entry: StoryEntry) -> str | None:
         return (
             "keep the metadata directories of all controllers; while the quorum has a leader, kafka-metadata-quorum "
             f"remove-controller takes out directory {entry.fields['voter']}, and add-controller adds this one"
-        )
-    if entry.kind == "not_registered":
-        return (
-            "restart this broker if ZooKeeper goes on without it: clients and the controller do not see it until it is "
-            "registered"
         )
     where = f"below {entry.fields['directory']}" if entry.kind == "directory_failed" else "in its log directories"
     if _OF_ANOTHER_CLUSTER in why:

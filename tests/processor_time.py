@@ -7,6 +7,8 @@ from contextlib import contextmanager
 
 TICK = 0.004
 """Seconds: the timer counts in ticks, and rings again after each until somebody leaves a block."""
+GRACE = 1.0
+"""Seconds after which a block that goes on all the same is ended again."""
 
 _ends: list[float] = []
 """When each of the blocks that are entered ends, by the process's clock, the outermost first. The timer is one for all."""
@@ -57,4 +59,6 @@ def _look() -> None:
     now = time.process_time()
     for block, end in enumerate(_ends):
         if now >= end:
+            # Once: the timer rings on while the block is left, and what leaves it must not be interrupted.
+            _ends[block] = now + GRACE
             raise _Over(block)

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from tidegauge.cli import bugs, check, ci, doctor, drive, logs, mcp, probe, protocol, recordings, scenarios, traces
+from tidegauge.cli import check, ci, doctor, drive, logs, mcp, probe, protocol, recordings, scenarios, traces
 from tidegauge.cli.options import chosen_bounds
 from tidegauge.cli.terminal import aside, echo, flushed, interrupted, nobody_reads
 from tidegauge.util.errors import BAD, TidegaugeError, UsageError
@@ -61,7 +61,7 @@ COMMANDS = {
     "bundle": Command(logs.bundle_arguments, logs.bundle_command),
     "convert": Command(traces.convert_arguments, traces.convert_command),
     "generate": Command(traces.generate_arguments, traces.generate_command),
-    "bugs": Command(bugs.arguments, bugs.run),
+    "bugs": Command(protocol.bugs_arguments, protocol.bugs_command),
     "scenario": Command(scenarios.scenario_arguments, scenarios.scenario_command),
     "play": Command(scenarios.play_arguments, scenarios.play_command),
     "mcp": Command(mcp.arguments, mcp.run),

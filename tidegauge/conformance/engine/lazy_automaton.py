@@ -187,7 +187,10 @@ class LazyAutomaton:
         return len(self._automaton.effects.starts)
 
     def _counted(self, times: s.Ints) -> dict[str, RuleTally]:
-        """Return the tallies of effects that occurred so many times; an effect never has a failure."""
+        """Return the tallies of all effects; `times`: how often each one occurred. No effect has a failure.
+
+        An effect is a row of words (transitions.drain_tallies): for each rule that it changes SAYS of them.
+        """
         held, undecided, missing = ([0] * len(RULE_IDS) for _ in COUNTED)
         effects = self._automaton.effects
         for effect in np.flatnonzero(times).tolist():

@@ -229,8 +229,8 @@ class FindingPath(NamedTuple):
     control_steps: tuple[PlacedStep, ...] = ()
 
 
-FOLLOWED = ("SendFetch", "SendEpochRequest", "TruncateToHighWatermark", "AnswerProduce", "Read")
-"""What a member does by itself."""
+TAKEN_BY_ITSELF = ("SendFetch", "SendEpochRequest", "TruncateToHighWatermark", "AnswerProduce", "Read")
+"""Steps of a scenario that a member takes without being told."""
 
 
 ONE_AND_TWO = ((1, 0), (2, 0))
@@ -301,7 +301,10 @@ def _followed(builder: PathBuilder, session: Session) -> Iterator[StepTried]:
 
 
 def _take(builder: PathBuilder, before: Cluster, label: Label) -> bool:
-    """Have the brokers take the step of a scenario; return whether it happened."""
+    """Have the brokers take the step of a scenario; return whether it happened.
+
+    `before` is the cluster of the scenario before the step; labels are those of impl.cluster.actions.
+    """
     match label:
         case ("LeaderAppend", member):
             return builder.append(member, -1)
@@ -309,6 +312,7 @@ def _take(builder: PathBuilder, before: Cluster, label: Label) -> bool:
             # Rule 1: the scenario's request is newer than the one that the member has sent.
             if not _is_sent(builder, before, follower, leader):
                 builder.lose(follower, leader)
+            # The step may take the follower into the ISR if it does so in the scenario, or if it cannot do so there.
             joins = bool(expand and expand[0]) or ("HandleFetch", leader, follower, 1) not in actions(before)
             return builder.handle(follower, leader, may_join=joins)
         case (
@@ -330,7 +334,7 @@ def _take(builder: PathBuilder, before: Cluster, label: Label) -> bool:
         case ("AlterPartition", leader):
             return builder.judge(leader)
         case _:
-            return label[0] in FOLLOWED
+            return label[0] in TAKEN_BY_ITSELF
 
 
 def _is_sent(builder: PathBuilder, before: Cluster, follower: int, leader: int) -> bool:

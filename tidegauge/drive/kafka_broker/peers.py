@@ -71,10 +71,8 @@ class LeaderSession:
 
     def response(self, meant: PartitionsByTopic, others: WireMessage) -> WireMessage:
         """Make a response with the partitions that are meant, and with `others` for each one that has to be in it."""
-        is_full, topics = (
-            self._context.kind is not sessions.SessionKind.INCREMENTAL,
-            [UUID(tp.topic) for tp in self._context.fetches],
-        )
+        is_full = self._context.kind is not sessions.SessionKind.INCREMENTAL
+        topics = [UUID(tp.topic) for tp in self._context.fetches]
         partitions = {topic: meant.get(topic, others) for topic in topics if is_full or topic in meant}
         self._cache, response = sessions.update_and_generate_response(
             self._cache, self._context, _reads(self._context.fetches), NOW, is_follower=True
@@ -120,12 +118,13 @@ def _session_fetch(body: WireMessage) -> sessions.SessionFetch:
 
 
 def _partition_fetch(partition: WireMessage) -> PartitionFetch:
+    """Return what a request's partition asks for, without its sender, which no session looks at."""
     request = FetchRequest(
-        UNDEFINED,
-        partition["currentLeaderEpoch"],
-        partition["fetchOffset"],
-        partition["lastFetchedEpoch"],
-        partition["logStartOffset"],
+        replica_id=UNDEFINED,
+        current_leader_epoch=partition["currentLeaderEpoch"],
+        fetch_offset=partition["fetchOffset"],
+        last_fetched_epoch=partition["lastFetchedEpoch"],
+        log_start=partition["logStartOffset"],
     )
     return PartitionFetch(request, partition["partitionMaxBytes"])
 

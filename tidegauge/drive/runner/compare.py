@@ -88,7 +88,10 @@ def _reports(node: TranscriptNode[CaseT], case: CaseT) -> Iterator[tuple[Prefix,
 def _changes(
     differences: Mapping[Prefix, Difference[CaseT]], paths: Mapping[Prefix, int], pair: "NodePair[CaseT]"
 ) -> list[Change[CaseT]]:
-    """Group first differences by the bugs that explain them."""
+    """Group first differences by the bugs that explain them.
+
+    Both mappings are by the prefix up to the difference; `paths`: how many paths begin so.
+    """
     alike: defaultdict[tuple[tuple[str, ...], ...], list[Prefix]] = defaultdict(list)
     causes: dict[tuple[tuple[str, ...], ...], tuple[SuspectedBugs, ...]] = {}
     for prefix, explained in zip(differences, pair.causes_of([*differences.values()]), strict=True):

@@ -353,10 +353,13 @@ class Reader:
         return table
 
     def _row_group(self, index: int) -> RowGroup:
-        """Return what is known of a row group without reading it: its rows and how many traces it has."""
+        """Return how many rows and traces a row group has, from the footer where it says so.
+
+        The numbers of its traces ascend without a gap, which is checked when the group is read.
+        """
         group = self._group(index)
         trace = group.chunk(TRACE)
-        # A file from elsewhere may not say them: then the column itself is read.
+        # The footer of another writer may lack the least and largest number: then the column itself is read.
         if trace is None or trace.least is None or trace.largest is None:
             number = _number(self._read(index, [TRACE]).column(TRACE))
             first, last = (int(number[0]), int(number[-1])) if len(number) else (0, -1)

@@ -277,15 +277,19 @@ PASSES: tuple[Callable[[Reading], None], ...] = (
 
 
 def _was_fetched(node: Node, nodes: Sequence[Node], fetches: Sequence[LoggedFetch]) -> bool:
-    """Return whether a follower got a response: by the request log, or because followers went on fetching."""
-    answered = any(
+    """Return whether a leader has served a fetch of a follower, of which it prints what it recorded.
+
+    The request log shows that, or followers that went on fetching.
+    """
+    served = any(
         fetch.replica >= 0 and any(response.error == 0 and not response.diverging for response in fetch.responses.values())
         for fetch in fetches
     )
     sends = (send for other in nodes for send in other.broker.sends if send.leader == node.id and not send.lost)
-    # Of a topic that was deleted it has nothing to record.
+    # Nothing is recorded of a fetch that was refused, because its topic was deleted.
     refused = sum(fetch.replica >= 0 and any(response.error for response in fetch.responses.values()) for fetch in fetches)
-    return answered or sum(send.requests for send in sends if send.asked) - refused > 2
+    # Of two requests the first may have got a diverging epoch, and the last no response: a third shows that one was served.
+    return served or sum(send.requests for send in sends if send.asked) - refused > 2
 
 
 def _may_have_fetched(node: Node, reading: Reading) -> bool:

@@ -112,7 +112,10 @@ def lowest_with_stale(st: s.State, b: int, maximal: int) -> int:
 
 
 def expected_hw(st: s.State, b: int, isr: int, trigger: int, reported: int) -> int:
-    """Return the HW by the leader's rule; UNKNOWN when an input is. `trigger` UNKNOWN: it may not have tried to advance."""
+    """Return the HW by the leader's rule, UNKNOWN when an input is. `isr` is a bit mask.
+
+    `trigger`: whether the leader tried to advance its HW (1, 0, UNKNOWN), `reported`: the HW that it says it has now.
+    """
     hw, leo = st[s.REPLICAS + b, s.HW], st[s.REPLICAS + b, s.LEO]
     if trigger == 0:
         return int(hw)
@@ -124,7 +127,7 @@ def expected_hw(st: s.State, b: int, isr: int, trigger: int, reported: int) -> i
         return UNKNOWN
     n = st[s.OPTION, s.BROKERS]
     tried = leader_high_watermark(hw, leo, s.entries(st, s.LEOS, n), s.flags(st, s.COUNTED, n), short == 1)
-    # It may not have tried: then the HW that it reports decides.
+    # It may not have tried: then the old HW is right, too, and where it reports none, it is unknown which of the two it has.
     stays = trigger == UNKNOWN and tried != hw and reported in (UNKNOWN, hw)
     return int(reported) if stays else tried
 

@@ -277,7 +277,10 @@ SEGMENTS, DUMPED = "Kafka segment files", "dumps and checkpoints of Kafka"
 
 
 def _trace(name: str, tp: str, nodes: Mapping[int, Sequence[Observation]], source: str = SEGMENTS) -> Trace:
-    """Return the trace of a partition whose events are observations: what each disk shows, without what happened."""
+    """Return the trace of a partition whose events are observations: what each disk shows, without what happened.
+
+    A disk does not show the release: the profile is that of today's Kafka, whose lag rule is on.
+    """
     config = Config(
         nodes=tuple(sorted(nodes)),
         profile=FETCH_TRUNCATION.name,

@@ -253,7 +253,7 @@ _ANSI = re.compile("\x1b\\[[0-9;]*[A-Za-z]")
 
 
 class Inner(NamedTuple):
-    """A line without its wrapper."""
+    """A line without its wrapper. `whole` unless the next line continues it; `source` is who wrote it, if that is known."""
 
     text: str
     whole: bool = True
@@ -292,7 +292,7 @@ def _container(text: str) -> Inner | None:
     if fields is None:
         return None
     if isinstance(fields.get("MESSAGE"), str):
-        return Inner(fields["MESSAGE"], True, str(fields.get("_HOSTNAME", "")))
+        return Inner(fields["MESSAGE"], source=str(fields.get("_HOSTNAME", "")))
     if not isinstance(fields.get("log"), str):
         return None
     source = next((str(name) for key in _PODS if isinstance(name := _get(fields, key), str)), "")
@@ -338,7 +338,7 @@ def _exported(text: str) -> Inner | None:
     if line is None:
         return None
     source = next((name for key in _EXPORTED_FROM if isinstance(name := _get(fields, key), str)), "")
-    return Inner(line.rstrip("\n"), True, source)
+    return Inner(line.rstrip("\n"), source=source)
 
 
 _STATUSES = ("debug", "info", "ok", "warn", "warning", "error", "critical", "emergency")
@@ -359,7 +359,7 @@ def _table(text: str) -> Inner | None:
     if column is None or len(fields) == 1 or not text.startswith(('"', *"0123456789")):
         return None
     source = next((field for field in fields[:column] + fields[column + 1 :] if _NAME.fullmatch(field)), "")
-    return Inner(fields[column], True, source)
+    return Inner(fields[column], source=source)
 
 
 _QUOTE = re.compile(r"(?:(?:>|&gt;) ?)+")
@@ -387,7 +387,7 @@ def _labelled(text: str) -> Inner | None:
     if match is None:
         return None
     label = _LABEL.search(match[1])
-    return Inner(text[match.end() :], True, "" if label is None else label[1])
+    return Inner(text[match.end() :], source="" if label is None else label[1])
 
 
 _PREFIX = re.compile(r"([^\[]{1,80}?) ?(?=\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:,\d{3,6})?\] [A-Z]{4,5} )")
@@ -401,7 +401,7 @@ def _prefixed(text: str) -> Inner | None:
     if match is None:
         return None
     name = _NUMBERED.sub("", match[1].strip())
-    return Inner(text[match.end() :], True, name if _WRITER.fullmatch(name) else "")
+    return Inner(text[match.end() :], source=name if _WRITER.fullmatch(name) else "")
 
 
 def _plain(text: str) -> Inner | None:

@@ -62,8 +62,8 @@ _STEPS = (
 
 def step_for_loss(loss: Loss) -> str:
     """Return what to do about a loss."""
-    if loss.copied is not None and loss.node is not None:
-        first, end = loss.copied
+    if loss.kept is not None and loss.node is not None:
+        first, end = loss.kept
         return (
             f"broker {loss.node} still has {first} to {end - 1} of its old log, which differ from its leader's: stop it "
             f"and copy the folder {loss.partition} before it is truncated again; kafka-dump-log reads it ({loss.sources[0]})"

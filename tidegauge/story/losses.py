@@ -34,7 +34,10 @@ SLACK = 5 * SECOND
 
 @dataclass
 class Loss:
-    """Records that are gone, from `first` to before `end`. `allowed`: whether Kafka's rules allow it, None: not said."""
+    """Records that are gone, from `first` to before `end`. `allowed`: whether Kafka's rules allow it, None: not said.
+
+    `kept`: the offsets after a reset at which `node` still has its old log, which differs from its leader's.
+    """
 
     partition: str
     node: int | None
@@ -52,7 +55,7 @@ class Loss:
     missing_line: str | None = None
     nodes: list[int] = field(default_factory=list)
     copies: list[int] = field(default_factory=list)
-    copied: tuple[int, int] | None = None
+    kept: tuple[int, int] | None = None
     do: str | None = None
     acknowledged: int | None = None
 
@@ -95,6 +98,26 @@ class _Led:
     source: str
     time: str
     disk: bool = False
+
+
+def _led(entry: StoryEntry, node: int | None, offset: int | None, clean: bool | None) -> _Led:
+    """Return the beginning of a leader as a leader line or an election tells it."""
+    return _Led(entry.order, node, entry.fields["leader_epoch"], offset, clean, entry.sources[0], entry.time)
+
+
+def _add_leader_line(led: list[_Led], line: StoryEntry, election: StoryEntry | None) -> None:
+    """Add a leader line to those who led; `election` elected this leader, None where no line tells that."""
+    clean = election.fields["clean"] if election is not None else None
+    same = [one for one in led if one.epoch == line.fields["leader_epoch"] and one.node == line.node]
+    earlier_lines = [one for one in same if election is None or one.source != election.sources[0]]
+    begun = _led(line, line.node, line.fields["offset"], clean)
+    # One node that leads one epoch twice, the second time with less, has lost its log in between.
+    begun.disk = any(one.offset is not None and one.offset > line.fields["offset"] for one in earlier_lines)
+    # The leader's own line says more than the election, which it replaces; an unclean election is what explains a loss.
+    if election is not None and not earlier_lines:
+        led[:] = [one for one in led if one not in same]
+        begun.source = election.sources[0] if clean is False else begun.source
+    led.append(begun)
 
 
 def losses_of(telling: Telling) -> list[Loss]:
@@ -153,44 +176,21 @@ class _Bill:
     def _leaders(self) -> list[_Led]:
         """Return who led, in order: leader lines, and elections that no leader line tells (0.10)."""
         led: list[_Led] = []
-        ends: dict[int | None, tuple[int, str]] = {}
+        log_ends: dict[int | None, int] = {}
         elected: dict[tuple[object, object], StoryEntry] = {}
         for entry in self.entries:
             fields = entry.fields
             if entry.kind == "loaded" and fields["log_end"] is not None:
-                ends[entry.node] = fields["log_end"], entry.sources[0]
-            elif entry.kind in ("truncated", "follower") and entry.node in ends:
-                if entry.kind == "truncated" and fields["relation"] != "no effect":
-                    ends[entry.node] = fields["to"], entry.sources[0]
+                log_ends[entry.node] = fields["log_end"]
+            elif entry.kind == "truncated" and fields["relation"] != "no effect" and entry.node in log_ends:
+                log_ends[entry.node] = fields["to"]
             elif entry.kind == "elected" and fields["leader"] >= 0:
                 elected[fields["leader_epoch"], fields["leader"]] = entry
-                end = ends.get(fields["leader"])
-                led.append(
-                    _Led(
-                        entry.order,
-                        fields["leader"],
-                        fields["leader_epoch"],
-                        end[0] if end else None,
-                        fields["clean"],
-                        entry.sources[0],
-                        entry.time,
-                    )
-                )
+                led.append(_led(entry, fields["leader"], log_ends.get(fields["leader"]), fields["clean"]))
             elif entry.kind == "leader":
-                ends.pop(entry.node, None)
-                election = elected.get((fields["leader_epoch"], entry.node))
-                clean = election.fields["clean"] if election is not None else None
-                same = [one for one in led if one.epoch == fields["leader_epoch"] and one.node == entry.node]
-                first_line = [one for one in same if one.source != (election.sources[0] if election else None)]
-                begun = _Led(
-                    entry.order, entry.node, fields["leader_epoch"], fields["offset"], clean, entry.sources[0], entry.time
-                )
-                # One node that leads one epoch twice, the second time with less, has lost its log in between.
-                begun.disk = any(one.offset is not None and one.offset > fields["offset"] for one in first_line)
-                if election is not None and not first_line:
-                    led = [one for one in led if one not in same]  # the leader's own line says more
-                    begun.source = election.sources[0] if clean is False else begun.source
-                led.append(begun)
+                # It writes from here on, so its log does not end there any more.
+                log_ends.pop(entry.node, None)
+                _add_leader_line(led, entry, elected.get((fields["leader_epoch"], entry.node)))
         for one in led:
             one.disk = one.disk or self._lost_its_disk(one)
         return led
@@ -291,7 +291,7 @@ class _Bill:
                 if start is None:
                     loss.missing_line = _LEADER_END
                 elif start < truncation.fields["to"] and truncation.node is not None:
-                    loss.copied = start, truncation.fields["to"]
+                    loss.kept = start, truncation.fields["to"]
             self._add(loss)
 
     def _of_unknown_size(
@@ -413,6 +413,7 @@ class _Bill:
         if loss.end is None or loss.first is None:
             return
         copies: dict[int, bool] = {}
+        # The leader that began without the records, if the loss is due to one: logs from before it may have them.
         led = [one for one in self.led if one.order <= loss.order + SLACK]
         event = next(
             (
@@ -431,6 +432,7 @@ class _Bill:
                 continue
             if entry.kind in ("follower", "loaded"):
                 end = entry.fields.get("offset") if entry.kind == "follower" else entry.fields["log_end"]
+                # A log that is seen only after the event may reach as far with the new leader's records.
                 if end is not None and (event is None or entry.order < event.order or entry.node in copies):
                     copies[entry.node] = end >= loss.end
             elif (
@@ -441,11 +443,12 @@ class _Bill:
                 copies[entry.node] = False
             elif entry.kind == "leader" and event is None and entry.fields["offset"] >= loss.end and loss.committed == "yes":
                 copies[entry.node] = True
+        # Whenever a disk was lost, its copy is gone now.
         for disk in self.disks:
             if disk.node is not None:
                 copies[disk.node] = False
         loss.copies = sorted(node for node, has in copies.items() if has and node not in loss.nodes)
-        if loss.copied is not None and loss.node is not None:
+        if loss.kept is not None and loss.node is not None:
             loss.copies = sorted({*loss.copies, loss.node})
 
 
@@ -453,7 +456,7 @@ def _merge(loss: Loss, other: Loss) -> None:
     loss.node = loss.node if loss.node is not None else other.node
     loss.nodes += [node for node in other.nodes if node not in loss.nodes]
     loss.sources = list(dict.fromkeys([*loss.sources, *other.sources]))
-    loss.copied = loss.copied or other.copied
+    loss.kept = loss.kept or other.kept
 
 
 def _is_of_earlier_epoch(high_watermark: KnownHighWatermark, led: _Led) -> bool:

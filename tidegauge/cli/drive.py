@@ -139,18 +139,6 @@ def run(args: argparse.Namespace) -> int:
         return _compare(args)
     if args.export_junit and args.scenario:
         return _export_findings(args)
-    from tidegauge.drive.broker.reference import reference
-    from tidegauge.drive.broker.transcript import BROKER_FORMAT
-    from tidegauge.drive.paths import repairs
-    from tidegauge.drive.paths.scenarios import shown_text
-    from tidegauge.drive.paths.selection import chosen_paths
-    from tidegauge.drive.runner.run import run as drive
-    from tidegauge.drive.runner.run import text_of
-    from tidegauge.drive.runner.transcript import Recorder, write
-    from tidegauge.impl.profiles import SAFE
-    from tidegauge.impl.releases import RELEASE, profile_named
-    from tidegauge.util.junit import annotations, on_github
-
     # Before a broker is started, which takes long.
     for place in filter(None, (args.record, args.badge, args.summary, args.junit, args.results, *args.coverage)):
         writable(place)
@@ -161,11 +149,35 @@ def run(args: argparse.Namespace) -> int:
     build = _build(args)
     if args.baseline and build is not None:
         return _against_baseline(args, build, progress)
+    from tidegauge.impl.profiles import SAFE
+    from tidegauge.impl.releases import RELEASE, profile_named
+
     named = chosen_profile(args)
     asked_for = profile_named(named or (SAFE.name if build is None else f"{RELEASE}{build.release}"))
     compared_with = (build.note,) if build is not None and build.note and not named else ()
     if args.controller and build is not None:
         return _controller(args, build, asked_for, compared_with, progress)
+    return _one_broker(args, build, asked_for, compared_with, progress)
+
+
+def _one_broker(
+    args: argparse.Namespace,
+    build: "KafkaBuild | None",
+    asked_for: "Profile",
+    compared_with: Sequence[str],
+    progress: Callable[[str], None],
+) -> int:
+    """Drive one broker: covers of graphs, scenarios, and random walks. `build`: None for an adapter's."""
+    from tidegauge.drive.broker.reference import reference
+    from tidegauge.drive.broker.transcript import BROKER_FORMAT
+    from tidegauge.drive.paths import repairs
+    from tidegauge.drive.paths.scenarios import shown_text
+    from tidegauge.drive.paths.selection import chosen_paths
+    from tidegauge.drive.runner.run import run as drive
+    from tidegauge.drive.runner.run import text_of
+    from tidegauge.drive.runner.transcript import Recorder, write
+    from tidegauge.util.junit import annotations, on_github
+
     with _broker(args, build) as node:
         progress(f"{node.capabilities.name} speaks the contract")
         seen = repairs.ask(node, asked_for)
@@ -183,10 +195,10 @@ def run(args: argparse.Namespace) -> int:
     reports = dict(recorded)
     for scenario in paths.named:
         echo(shown_text(scenario, reports[scenario.case], node.capabilities.name))
-    at = {difference.case: difference.at for difference in shown.played.differences}
+    differs_at = {difference.case: difference.at for difference in shown.played.differences}
     for name, case in paths.scenarios.items():
-        if case in at:
-            echo(f"scenario {name} differs after {at[case]} steps")
+        if case in differs_at:
+            echo(f"scenario {name} differs after {differs_at[case]} steps")
     echo(text_of(shown))
     if args.export_junit and build is not None:
         _export(args.export_junit, shown, reference(profile), build)
@@ -194,7 +206,7 @@ def run(args: argparse.Namespace) -> int:
         from tidegauge.conformance.report.results import write_results
         from tidegauge.drive.coverage import exercised_by_run, results_of_run
 
-        exercised = exercised_by_run(shown.name, paths.cases, at, profile)
+        exercised = exercised_by_run(shown.name, paths.cases, differs_at, profile)
         if args.coverage:
             recordings.report_coverage(exercised, args.coverage)
         if args.results:
@@ -208,7 +220,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _cluster(args: argparse.Namespace, progress: Callable[[str], None]) -> int:
-    """Drive a whole partition: brokers of several builds, and an adapter, on walks of their cluster."""
+    """Drive a whole partition, on brokers of several builds and an adapter: on walks of their cluster, or a finding."""
     from contextlib import ExitStack
 
     from tidegauge.drive.broker.reference import reference
@@ -226,15 +238,7 @@ def _cluster(args: argparse.Namespace, progress: Callable[[str], None]) -> int:
     from tidegauge.impl.profiles import SAFE
     from tidegauge.impl.releases import RELEASE, profile_named, profiles_named
 
-    besides = ("kafka", "jars", "controller", "smoke", "cover", "graph", "scenarios", "scenario", "record", "badge")
-    others = ("baseline", "summary", "junit", "export_junit", "coverage", "results")
-    seen = [name for name in (*besides, *others) if getattr(args, name)]
-    if seen or ((named := chosen_profile(args)) and not args.command) or len(args.cluster) + bool(args.command) < 2:
-        raise UsageError(
-            "drive: expected --cluster with two brokers or more, the adapter behind -- among them, besides --walks, --seed "
-            f"and the adapter's --profile; seen {', '.join(seen) or 'another number of brokers, or no adapter'}; "
-            "leave that out"
-        )
+    _refuse_beside_cluster(args)
     # Refuses a name that is none before a broker is started.
     is_controlled = bool(args.finding) and needs_controller(args.finding)
     builds = {name: build_of(name) for name in dict.fromkeys(args.cluster)}
@@ -252,7 +256,7 @@ def _cluster(args: argparse.Namespace, progress: Callable[[str], None]) -> int:
         ]
         if args.command:
             adapter = until_done.enter_context(StdioNode(args.command, args.timeout))
-            asked_for = profile_named(named or SAFE.name)
+            asked_for = profile_named(chosen_profile(args) or SAFE.name)
             repaired = repairs.ask(adapter, asked_for).repaired
             members.append(ClusterMember(adapter.capabilities.name, adapter, reference(asked_for.without(repaired))))
         for note in dict.fromkeys(build.note for build in builds.values() if build.note):
@@ -260,7 +264,7 @@ def _cluster(args: argparse.Namespace, progress: Callable[[str], None]) -> int:
         profiles = ",".join(f"{node}={member.reference.profile.name}" for node, member in enumerate(members, 1))
         controller = profiles_named(profiles, range(1, len(members) + 1)).controller
         models = [member.model for member in members]
-        shown: DriveRun[Any] | None = None
+        of_controller: DriveRun[Any] | None = None
         if args.finding:
             node, opening = None, None
             if is_controlled:
@@ -270,19 +274,34 @@ def _cluster(args: argparse.Namespace, progress: Callable[[str], None]) -> int:
                 opening = node.opening()
             finding = finding_path(args.finding, models, controller, opening)
             run = play_cluster(members[: len(finding.path.cases)], [finding.path], progress)
+            # The controller plays its part of the path apart from the brokers.
             if node is not None and finding.control is not None:
-                shown = drive(node, [finding.control], controller_reference(controller), (), None, progress, node.log_lines)
+                case, expected = finding.control, controller_reference(controller)
+                of_controller = drive(node, [case], expected, (), None, progress, node.log_lines)
             head = finding_text(run, finding.control_steps)
         else:
             drawn = args.walks or CLUSTER_WALKS
             run = play_cluster(members, cluster_walks(models, controller, args.seed, drawn), progress)
             head = f"{drawn} walks of seed {args.seed}"
     echo(head)
-    if shown is not None:
-        echo(text_of(shown))
+    if of_controller is not None:
+        echo(text_of(of_controller))
     echo(cluster_text(run))
-    codes = {run.exit_code, run.exit_code if shown is None else shown.exit_code}
+    codes = {run.exit_code, run.exit_code if of_controller is None else of_controller.exit_code}
     return FAILS if FAILS in codes else max(codes)
+
+
+def _refuse_beside_cluster(args: argparse.Namespace) -> None:
+    """Refuse what does not go with --cluster. A profile is the adapter's: builds of Kafka have that of their release."""
+    besides = ("kafka", "jars", "controller", "smoke", "cover", "graph", "scenarios", "scenario", "record", "badge")
+    others = ("baseline", "summary", "junit", "export_junit", "coverage", "results")
+    seen = [name for name in (*besides, *others) if getattr(args, name)]
+    if seen or (chosen_profile(args) and not args.command) or len(args.cluster) + bool(args.command) < 2:
+        raise UsageError(
+            "drive: expected --cluster with two brokers or more, the adapter behind -- among them, besides --walks, --seed "
+            f"and the adapter's --profile; seen {', '.join(seen) or 'another number of brokers, or no adapter'}; "
+            "leave that out"
+        )
 
 
 def _choice(args: argparse.Namespace) -> "Choice":
@@ -443,8 +462,8 @@ def _controller(
         from tidegauge.conformance.report.results import write_results
         from tidegauge.drive.coverage import exercised_by_controller, results_of_controller
 
-        at = {difference.case: difference.at for difference in shown.played.differences}
-        exercised = exercised_by_controller(shown.name, cases, at, profile)
+        differs_at = {difference.case: difference.at for difference in shown.played.differences}
+        exercised = exercised_by_controller(shown.name, cases, differs_at, profile)
         if args.coverage:
             recordings.report_coverage(exercised, args.coverage)
         if args.results:
@@ -457,7 +476,10 @@ def _controller(
 def _controller_paths(
     args: argparse.Namespace, node: "ControllerNode", profile: "Profile"
 ) -> "tuple[tuple[ControllerCase, ...], list[str]]":
-    """Return the paths that a controller is taken through, and lines of coverage."""
+    """Return the paths that a controller is taken through, and lines of coverage.
+
+    Options leave out parts of the usual run, which has findings, refusals and walks (walks.usual_cases).
+    """
     from tidegauge.drive.controller.cover import MODELS, cover_of
     from tidegauge.drive.controller.findings import finding_cases
     from tidegauge.drive.controller.reference import unseen

@@ -30,8 +30,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "path",
         nargs="*",
-        help="NDJSON or Parquet file, a Kafka broker log, or a directory of logs, log directories or traces; - is standard "
-        "input; a bundle of `tidegauge bundle`; with --spark, Parquet files may also be at a URI (s3://BUCKET/KEY)",
+        help="NDJSON or Parquet file, a Kafka broker log, a directory of logs, log directories or traces, or a bundle of "
+        "`tidegauge bundle`; - is standard input; with --spark, Parquet files may also be at a URI (s3://BUCKET/KEY)",
     )
     add_profile(parser, "judge by this profile instead of the one that the trace names", by_broker=True)
     add_layout(parser)

@@ -31,7 +31,7 @@ CLUSTER_WALKS = 200
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
-    broker = parser.add_argument_group("the broker (one of these four)")
+    broker = parser.add_argument_group("the broker (CMD, --kafka, --compare or --cluster)")
     broker.add_argument("command", nargs="*", metavar="CMD", help="the command that starts the broker's adapter, after --")
     broker.add_argument(
         "--kafka",
@@ -49,8 +49,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--cluster",
         nargs="+",
         metavar="BUILD",
-        help="a whole partition of unmodified brokers of these builds, and of the adapter behind -- if there is one, on "
-        f"random walks of the cluster (default {CLUSTER_WALKS}): each gets the requests and responses of the others",
+        help="a whole partition: unmodified brokers of these builds, and the adapter after -- if there is one, on random "
+        f"walks of their cluster (default {CLUSTER_WALKS}); each gets the requests and responses of the others",
     )
     broker.add_argument(
         "--finding",
@@ -74,8 +74,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--controller",
         action="store_true",
         help="with --kafka: drive the KRaft controller instead of a broker, with the scenarios of the findings, requests "
-        f"that must be refused and random walks (default {CONTROLLER_WALKS}); with --cover instead through every step of "
-        "the graphs of spec/Controller.tla",
+        f"that must be refused and random walks (default {CONTROLLER_WALKS}); with --cover through every step of the graphs "
+        "of spec/Controller.tla instead",
     )
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--smoke", action="store_true", help="take only ten steps, to see whether the adapter works at all")
@@ -87,12 +87,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--walks",
         type=positive,
         metavar="N",
-        help="take N random walks with hostile inputs, instead of a cover or with --cover",
+        help="take N random walks with hostile inputs, instead of the cover unless --cover is given, too",
     )
     parser.add_argument(
         "--scenarios",
         action="store_true",
-        help="play the scenarios of conformance/scenarios as one broker sees them, instead of a cover or with --cover",
+        help="play the scenarios of conformance/scenarios as one broker sees them, instead of the cover unless --cover is "
+        "given, too",
     )
     parser.add_argument(
         "--scenario",
@@ -129,7 +130,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Drive a broker in any language through every local step of the model, and report the first step that differs."""
+    """Drive a broker written in any language through every local step of the model, and report the first that differs."""
     if args.json_schema:
         from importlib.resources import files
 

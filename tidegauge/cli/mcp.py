@@ -31,7 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve the tools check, explain, play and next_scenario to an agent or an editor, by MCP on stdin and stdout."""
+    """Serve the tools check, explain, play and next_scenario to an agent or an editor, over MCP on stdin and stdout."""
     server(Path(args.root)).run("stdio")
     return CONFORMS
 

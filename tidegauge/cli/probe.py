@@ -56,7 +56,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Send client requests to a running broker, of any make, and check its responses against Kafka's rules."""
+    """Send client requests to a running broker of any make, and check its responses against Kafka's rules."""
     import secrets
 
     from tidegauge.drive.probe.report import check_list

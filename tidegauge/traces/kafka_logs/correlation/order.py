@@ -207,29 +207,8 @@ def _rows(
     steps: Sequence[LoggedStep], peers: dict[int, int], min_isr: Sequence[MinIsrOfLog] = _SMALLEST_MIN_ISR
 ) -> list[Row]:
     """Return the steps as rows of the search, in the order of their keys, each with the rows that it follows."""
-    start = next((step for step in steps if step.name == "Start"), None)
-    for step in steps if start is not None else ():
-        if start is None or step.ends >= start.ends:
-            continue
-        # Metadata reaches clients before the broker has made the replica: it answers for a partition that it has not
-        # (ReplicaManager#getPartitionOrError). The replica starts first all the same: without a role it answers so, too.
-        if step.fields.get("error") and step.name in ("HandleFetch", "HandleEpochRequest", "ProduceAck"):
-            step.begins, step.ends, step.key = start.ends - 1, start.ends, (start.ends, start.line_index, 1)
-            step.follows += (start,)
-    # A topic that was deleted and made again is another one: nobody is shown its replica before it starts.
-    starts = {step.topic_id: step for step in steps if step.name == "Start"}
-    for step in steps if starts and len({step.topic_id for step in steps}) > 1 else ():
-        if step.name in _SHOWS and not step.fields.get("error") and step.topic_id in starts:
-            step.follows += (starts[step.topic_id],)
-    in_order = sorted(steps, key=_key)
-    # A step is never put in front of one that it follows, whatever their stamps (3.x prints milliseconds).
-    moved = False
-    for step in in_order:
-        for cause in step.follows:
-            if step.key <= cause.key:
-                step.key, moved = beside(cause.key, 1), True
-    if moved:
-        in_order = sorted(steps, key=_key)
+    _follow_start(steps)
+    in_order = _in_order(steps)
     # One thread writes its lines in the order in which it does things.
     position = dict(zip(in_order, range(len(in_order)), strict=True))
     last: dict[str, int] = {}
@@ -257,6 +236,39 @@ def _rows(
         begins, ends = begins if begins < stamp else stamp - 1, max(stamp, ends)
         rows.append(_new_row((kind, values, begins, ends, follows, step, alike, response)))
     return rows
+
+
+def _follow_start(steps: Sequence[LoggedStep]) -> None:
+    """Let steps follow the start of the replica that are put before it by their stamps, or by an older topic of its name."""
+    starts = [step for step in steps if step.name == "Start"]
+    if not starts:
+        return
+    start = starts[0]
+    for step in steps:
+        # Metadata reaches clients before the broker has made the replica: it answers for a partition that it has not
+        # (ReplicaManager#getPartitionOrError). The replica starts first all the same: without a role it answers so, too.
+        is_early = step.ends < start.ends and step.name in ("HandleFetch", "HandleEpochRequest", "ProduceAck")
+        if is_early and step.fields.get("error"):
+            step.begins, step.ends, step.key = start.ends - 1, start.ends, (start.ends, start.line_index, 1)
+            step.follows += (start,)
+    # A topic that was deleted and made again is another one: nobody is shown its replica before it starts.
+    if len({step.topic_id for step in steps}) > 1:
+        start_of = {step.topic_id: step for step in starts}
+        for step in steps:
+            if step.name in _SHOWS and not step.fields.get("error") and step.topic_id in start_of:
+                step.follows += (start_of[step.topic_id],)
+
+
+def _in_order(steps: Sequence[LoggedStep]) -> list[LoggedStep]:
+    """Return the steps by their keys; a step gets a later key than those that it follows, whatever its stamp."""
+    in_order = sorted(steps, key=_key)
+    moved = False
+    for step in in_order:
+        for cause in step.follows:
+            # 3.x prints milliseconds.
+            if step.key <= cause.key:
+                step.key, moved = beside(cause.key, 1), True
+    return sorted(steps, key=_key) if moved else in_order
 
 
 _VALUES = {
@@ -551,7 +563,8 @@ class _Search:
         stack = [_Node(0, frozenset(), self.begin, 0)]
         dead: set[tuple[int, frozenset[int], Replica]] = set()
         # How far the search came before it had to go back, and where it was then.
-        furthest, stuck, returns, limit = -1, stack[0], 0, MOST_TAKEN_BACK
+        furthest, stuck = -1, stack[0]
+        taken_back, limit = 0, MOST_TAKEN_BACK
         while stack[-1].front < len(self.rows):
             node = stack[-1]
             if node.choices is None:
@@ -564,22 +577,23 @@ class _Search:
                     del taken[node.depth :]
                     continue
                 stack.append(child)
+                # The search goes back ROWS_BACK rows at most: what was taken before them stays.
                 if len(taken) - stack[0].depth > 2 * ROWS_BACK:
                     stack = [one for one in stack if len(taken) - one.depth <= ROWS_BACK]
                     dead.clear()
-                    furthest, returns = -1, 0
+                    furthest, taken_back = -1, 0
                 continue
             if len(taken) > furthest:
                 furthest, stuck = len(taken), node
             dead.add((node.front, node.beyond, node.replica))
-            returns += 1
-            if len(stack) > 1 and returns <= limit:
+            taken_back += 1
+            if len(stack) > 1 and taken_back <= limit:
                 stack.pop()
                 del taken[stack[-1].depth :]
                 continue
             # No order fits, or none was found within the limit. One step is given up: it goes where its stamp puts it.
             at, broken = self._blocking(stuck)
-            if returns > limit:
+            if taken_back > limit:
                 limit = max(limit // 2, LEAST_TAKEN_BACK)
                 placement.at_limit.append(self.rows[at].step)
             self.given_up.add(at)
@@ -587,7 +601,7 @@ class _Search:
             del taken[stack[0].depth :]
             stack = [_Node(stack[0].front, stack[0].beyond, stack[0].replica, stack[0].depth)]
             dead.clear()
-            furthest, returns = -1, 0
+            furthest, taken_back = -1, 0
         return taken
 
     def _after(self, node: _Node, at: int, replica: Replica, sequence: list[TakenRow]) -> _Node:
@@ -664,6 +678,33 @@ class _Search:
             yield node.front, only
             return
         due = replica.due != UNKNOWN and replica.due > replica.hw
+        changing, observing, apart, between = self._fitting(node, due)
+        if replica.cause >= 0:
+            for choice in (choice for choice in changing if rows[choice[0]].kind == RAISE):
+                # A replica that was caught up lately holds the raise back, in the ISR or not: its fetch comes before it.
+                if rows[replica.cause].kind == COUNT:
+                    yield from (one for one in changing if self._reaches(one[0], rows[choice[0]].values[1], replica))
+                yield choice
+            changing = [choice for choice in changing if rows[choice[0]].kind != RAISE]
+        if observing and (not changing or observing[0][0] < changing[0][0]):
+            yield observing[0]
+            return
+        for at, after in changing:
+            # What would show something else after this step, or after the raise that is due then, is taken before it.
+            then = after if after.due == UNKNOWN else after._replace(hw=after.due, due=UNKNOWN)
+            first = next((choice for choice in observing if self._take(choice[0], then)[0] != FITS), None)
+            if first is not None:
+                yield first
+            yield at, after
+        yield from observing[:1]
+        yield from between if due else apart
+
+    def _fitting(self, node: _Node, due: bool) -> tuple[list[TakenRow], ...]:
+        """Return what may come next: what changes the replica, what observes it, and two exceptions, with their reasons.
+
+        The first come last, where nothing else leads on; the second stand between a fetch and the raise that it left `due`.
+        """
+        rows, replica = self.rows, node.replica
         changing: list[TakenRow] = []
         observing: list[TakenRow] = []
         apart: list[TakenRow] = []
@@ -687,25 +728,7 @@ class _Search:
                 # Between a cause and its raise nothing may be shown.
                 elif not due or rows[at].kind == SKIPPED or at in self.given_up:
                     observing.append((at, after))
-        if replica.cause >= 0:
-            for choice in (choice for choice in changing if rows[choice[0]].kind == RAISE):
-                # A replica that was caught up lately holds the raise back, in the ISR or not: its fetch comes before it.
-                if rows[replica.cause].kind == COUNT:
-                    yield from (one for one in changing if self._reaches(one[0], rows[choice[0]].values[1], replica))
-                yield choice
-            changing = [choice for choice in changing if rows[choice[0]].kind != RAISE]
-        if observing and (not changing or observing[0][0] < changing[0][0]):
-            yield observing[0]
-            return
-        for at, after in changing:
-            # What would show something else after this step, or after the raise that is due then, is taken before it.
-            then = after if after.due == UNKNOWN else after._replace(hw=after.due, due=UNKNOWN)
-            first = next((choice for choice in observing if self._take(choice[0], then)[0] != FITS), None)
-            if first is not None:
-                yield first
-            yield at, after
-        yield from observing[:1]
-        yield from between if due else apart
+        return changing, observing, apart, between
 
     def _raises_what_is_due(self, at: int, replica: Replica) -> bool:
         """Return whether a step has the raise that another thread's fetch left due, before that thread was done."""
@@ -882,27 +905,16 @@ def _events(rows: Sequence[Row], sequence: Sequence[TakenRow], begin: Replica) -
     `sequence` has the rows in order, each with what it left.
     """
     states = [begin, *(after for _, after in sequence)]
-    # A raise is credited to the step that allowed it (rule 3).
-    credited: dict[int, int] = {}
-    for number, (at, _) in enumerate(sequence):
-        if states[number].cause >= 0 and (rows[at].kind == RAISE or _raises_due(rows[at], states[number])):
-            credited.setdefault(states[number].cause, at)
-        elif rows[at].kind == RAISE and rows[at].step.follows:
-            # Nothing allowed it, so it is of the step whose thread printed it: the judge says what that lacked.
-            credited.update((one, at) for one in rows[at].follows if rows[one].step in rows[at].step.follows)
+    credited = _credited(rows, sequence, states)
     raising = set(credited.values())
-    raises = {at for at in raising if rows[at].kind == RAISE}
     joined = {id(row.step.joins) for row in rows if row.step.joins is not None}
-    numbers = (
+    number_of_joined = (
         {id(rows[at].step): number for number, (at, _) in enumerate(sequence) if id(rows[at].step) in joined}
         if joined
         else {}
     )
     # The line that a step stands at: never one behind that of a later step.
-    lines: list[int] = []
-    for at, _ in reversed(sequence):
-        lines.append(min(rows[at].step.line_index, lines[-1]) if lines else rows[at].step.line_index)
-    lines.reverse()
+    lines = list(accumulate((rows[at].step.line_index for at, _ in reversed(sequence)), min))[::-1]
     events: list[LoggedStep] = []
     filled: Filled = {}
     for number, (at, after) in enumerate(sequence):
@@ -912,19 +924,14 @@ def _events(rows: Sequence[Row], sequence: Sequence[TakenRow], begin: Replica) -
             step.place = (step.run, lines[number], number + 2, step.time)
             events.append(step)
             continue
-        if step.name in (KEPT, FORGOTTEN) or at in raises:
+        # A raise is part of the event of the step that is credited with it.
+        if step.name in (KEPT, FORGOTTEN) or (row.kind == RAISE and at in raising):
             continue
         # The replica was deleted after its proposal: nobody takes the response.
         if row.kind == ISR and states[number].role == ABSENT and step.fields.get("error"):
             continue
-        if step.joins is not None and number < numbers.get(id(step.joins), -1):
-            # It was read before the fetch was counted, at the high watermark that the fetch found.
-            step.joins.fields = step.joins.fields | step.fields
-            step.joins.provides += step.provides
-            counted = states[numbers[id(step.joins)]].hw
-            if UNKNOWN != counted > row.values[0] != UNKNOWN:
-                # The leader had it when it read, and another one when it counted: the event has one only.
-                del step.joins.fields["res_hw"]
+        if step.joins is not None and number < number_of_joined.get(id(step.joins), -1):
+            _join(row, states[number_of_joined[id(step.joins)]].hw)
             continue
         if step.name == RAISED:
             step.name = "HandleFetch"  # of an unknown replica: its process stopped logging before it printed which
@@ -945,6 +952,30 @@ def _events(rows: Sequence[Row], sequence: Sequence[TakenRow], begin: Replica) -
         step.place = (step.run, lines[number], number + 2, step.time)
         events.append(step)
     return events
+
+
+def _credited(rows: Sequence[Row], sequence: Sequence[TakenRow], states: Sequence[Replica]) -> dict[int, int]:
+    """Return each row that is credited with a raise (rule 3), with the row that has the raise."""
+    credited: dict[int, int] = {}
+    for (at, _), found in zip(sequence, states, strict=False):
+        row = rows[at]
+        if found.cause >= 0 and (row.kind == RAISE or _raises_due(row, found)):
+            credited.setdefault(found.cause, at)
+        elif row.kind == RAISE and row.step.follows:
+            # Nothing allowed it, so it is of the step whose thread printed it: the judge says what that lacked.
+            credited.update((one, at) for one in row.follows if rows[one].step in row.step.follows)
+    return credited
+
+
+def _join(response: Row, counted_hw: int) -> None:
+    """Join a response that was read before its fetch was counted to that fetch, which found the high watermark given."""
+    step, fetch = response.step, response.step.joins
+    assert fetch is not None, step.at
+    fetch.fields = fetch.fields | step.fields
+    fetch.provides += step.provides
+    # The leader had one high watermark when it read, and another one when it counted: the event has one only.
+    if UNKNOWN != counted_hw > response.values[0] != UNKNOWN:
+        del fetch.fields["res_hw"]
 
 
 Filled = dict[tuple[int, int], tuple[Fields, Fields]]

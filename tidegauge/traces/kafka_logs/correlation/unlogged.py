@@ -139,73 +139,123 @@ def tie_unlogged(
             continue  # a node without lines: its requests became no steps
         _responses_of_the_dead(node)
         latest = _add_received(node, fetches[node.id], senders, matched, gapped, without, made)
-        own = [send for send in sends if send.leader == node.id]
-        left = [send for send in own if id(send) not in used]
-        sent = {id(send): number for number, send in enumerate(own)}
         runs = {
             id(matched[id(fetch)]): run_of(node, fetch.request.handled).number
             for fetch in fetches[node.id]
             if id(fetch) in matched
         }
+        recorded = _Recorded(node, [send for send in sends if send.leader == node.id], used, runs, latest)
+        recorded.tie(senders)
+        without += recorded.add_sends(senders, gapped, made)
+        recorded.tie_nameless()
+        _add_unlogged_fetches(node, recorded.sends, runs, responses)
+    made.shorten_what_was_served_on(senders.values())
+    for node in nodes:
+        _end_what_began_behind_the_lines(node)
+    return without
+
+
+class _Recorded:
+    """The fetches that one leader recorded, and how they are tied to the sends of its followers."""
+
+    def __init__(
+        self,
+        leader: Node,
+        sends: Sequence[Send],
+        used: Collection[int],
+        runs: dict[int, int],
+        latest: dict[tuple[int, int], LastRequest],
+    ) -> None:
+        """Begin with the `sends` to the leader; those that are `used` have a request that it logged.
+
+        `runs`: by send, the leader's process that handled it; `latest`: by follower and fetcher, what it sent last.
+        Both are added to.
+        """
+        self.leader, self.sends, self._runs, self._latest = leader, sends, runs, latest
+        self._number = {id(send): number for number, send in enumerate(sends)}
         # A session lives in one process of its leader. A full fetch names the one that it gives up: that may be of a process
         # that is no more (FetchSessionHandler#handleError).
-        sessions = {send.session: runs[id(send)] for send in own if send.session_epoch > 0 and id(send) in runs}
-        waiting = {tp: [send for send in left if tp in send.asked] for tp in {tp for send in left for tp in send.asked}}
-        nameless: list[LoggedStep] = []
-        unsent: dict[tuple[str, int], list[LoggedStep]] = {}
+        self._sessions = {send.session: runs[id(send)] for send in sends if send.session_epoch > 0 and id(send) in runs}
+        left = [send for send in sends if id(send) not in used]
+        self._left = {tp: [send for send in left if tp in send.asked] for tp in {tp for send in left for tp in send.asked}}
+        """By partition, the sends that are not tied yet."""
+        self._unsent: dict[tuple[str, int], list[LoggedStep]] = {}
+        """By partition and follower, the last fetches that it sent without a line."""
+        self._nameless: list[LoggedStep] = []
+
+    def tie(self, senders: Collection[int]) -> None:
+        """Tie what was recorded with its follower's name to a send; note what is left, of followers that have lines."""
         for step in sorted(
-            (fetch_step for fetch_step in node.broker.steps if fetch_step.name == "HandleFetch"), key=lambda step: step.place
+            (fetch_step for fetch_step in self.leader.broker.steps if fetch_step.name == "HandleFetch"),
+            key=lambda step: step.place,
         ):
             peer = step.fields.get("peer")
             if not isinstance(peer, int):
                 # Rule 2. Without "hw" it is the step that process.py adds after the last line of a process.
                 if "hw" in step.fields:
-                    nameless.append(step)
+                    self._nameless.append(step)
             elif "req_epoch" in step.fields:
                 # It has a request, so what was recorded before it was sent before it: there a line is missing, and stays so.
-                unsent.pop((step.tp, peer), None)
-            else:
-                send = _tie(step, waiting.get(step.tp, []), peer, step.fields["req_offset"], sessions)
-                if send is not None:
-                    runs[id(send)] = step.run
-                    # What the end of an earlier process of this leader recorded is not the last that the peer sent.
-                    last = latest.get((peer, send.fetcher), LastRequest(-1, 0))
-                    if (send.run, sent[id(send)]) > (last.run, sent.get(last.request, len(own))):
-                        latest[peer, send.fetcher] = LastRequest(send.run, id(send))
-                    unsent.pop((step.tp, peer), None)
-                elif peer in senders:
-                    unsent.setdefault((step.tp, peer), []).append(step)
-        for (tp, peer), steps in unsent.items():
-            # A send is added only if the sender had stopped logging and neither log has other gaps; and not in an older
-            # leader epoch than that of the sender's last line: that fetch was sent before the line.
-            fetcher = next((send.fetcher for send in reversed(own) if send.node == peer and tp in send.asked), 0)
-            before = latest.get((peer, fetcher))
+                self._unsent.pop((step.tp, peer), None)
+            elif (send := self._tie(step, peer, step.fields["req_offset"])) is not None:
+                # What the end of an earlier process of this leader recorded is not the last that the peer sent.
+                last = self._latest.get((peer, send.fetcher), LastRequest(-1, 0))
+                if (send.run, self._number[id(send)]) > (last.run, self._number.get(last.request, len(self.sends))):
+                    self._latest[peer, send.fetcher] = LastRequest(send.run, id(send))
+                self._unsent.pop((step.tp, peer), None)
+            elif peer in senders:
+                self._unsent.setdefault((step.tp, peer), []).append(step)
+
+    def add_sends(
+        self, senders: Mapping[int, Node], gapped: Collection[int], made: "_MadeUp"
+    ) -> list[tuple[Node, LoggedStep]]:
+        """Add the sends of what is left; return the fetches whose send must be among lines that are missing.
+
+        A send is added only if the sender had stopped logging and neither log has other gaps; and not in an older leader
+        epoch than that of the sender's last line: that fetch was sent before the line.
+        """
+        without: list[tuple[Node, LoggedStep]] = []
+        for (tp, peer), steps in self._unsent.items():
+            fetcher = next((send.fetcher for send in reversed(self.sends) if send.node == peer and tp in send.asked), 0)
+            before = self._latest.get((peer, fetcher))
             if (
                 before is None
                 or not _logs_no_more(senders, peer, before.run)
                 or peer in gapped
-                or node.id in gapped
-                or any(_is_older(step, _epoch(node, step), senders[peer], before.run) for step in steps)
+                or self.leader.id in gapped
+                or any(_is_older(step, _epoch(self.leader, step), senders[peer], before.run) for step in steps)
             ):
-                without += [(node, step) for step in steps]
+                without += [(self.leader, step) for step in steps]
                 continue
             for step in steps:
-                epoch = _epoch(node, step)
+                epoch = _epoch(self.leader, step)
                 made.send_before(step, senders[peer], before, {"req_offset": step.fields["req_offset"]}, epoch)
-                before = latest[peer, fetcher] = LastRequest(before.run, id(step))
-        for step in nameless:
-            fitting = [send for send in waiting.get(step.tp, []) if send.asked[step.tp].offset == step.fields["hw"]]
-            if len({send.node for send in fitting}) == 1:
-                peer = fitting[0].node
-                step.fields.update(peer=peer, req_offset=step.fields["hw"], remote_leo=step.fields["hw"])
-                send = _tie(step, waiting[step.tp], peer, step.fields["hw"], sessions)
-                if send is not None:
-                    runs[id(send)] = step.run
-        _add_unlogged_fetches(node, own, runs, responses)
-    made.shorten_what_was_served_on(senders.values())
-    for node in nodes:
-        _end_what_began_behind_the_lines(node)
-    return without
+                before = self._latest[peer, fetcher] = LastRequest(before.run, id(step))
+        return without
+
+    def tie_nameless(self) -> None:
+        """Tie what was recorded without its follower's name, if only one follower has sends left at that offset (rule 2)."""
+        for step in self._nameless:
+            hw = step.fields["hw"]
+            fitting = {send.node for send in self._left.get(step.tp, []) if send.asked[step.tp].offset == hw}
+            if len(fitting) == 1:
+                (peer,) = fitting
+                step.fields.update(peer=peer, req_offset=hw, remote_leo=hw)
+                self._tie(step, peer, hw)
+
+    def _tie(self, step: LoggedStep, peer: int, offset: object) -> Send | None:
+        """Tie a recorded fetch to the first send left of this replica at this offset."""
+        left = self._left.get(step.tp, [])
+        for send in left:
+            lived = self._sessions.get(send.session, step.run)
+            of_run = lived == step.run or (send.session_epoch <= 0 and lived < step.run)
+            if send.node == peer and send.asked[step.tp].offset == offset and of_run:
+                step.depends_on += (("sent", id(send)),)
+                step.provides += (("handled", send.node, send.run), ("answered", id(send)))
+                left.remove(send)
+                self._runs[id(send)] = step.run
+                return send
+        return None
 
 
 def _end_what_began_behind_the_lines(node: Node) -> None:
@@ -218,20 +268,6 @@ def _end_what_began_behind_the_lines(node: Node) -> None:
             stop = LoggedStep(node.id, step.tp, "Stop", {}, step.at, node.runs[step.run].last, (step.run, END, 0, 0))
             stop.depends_on += (("handled", node.id, step.run),)
             node.broker.steps.append(stop)
-
-
-def _tie(step: LoggedStep, waiting: list[Send], peer: int, offset: object, sessions: Mapping[int, int]) -> Send | None:
-    """Tie a recorded fetch to the first send left over of this replica at this offset; `sessions` have their process."""
-    run = step.run
-    for send in waiting:
-        lived = sessions.get(send.session, run)
-        of_run = lived == run or (send.session_epoch <= 0 and lived < run)
-        if send.node == peer and send.asked[step.tp].offset == offset and of_run:
-            step.depends_on += (("sent", id(send)),)
-            step.provides += (("handled", send.node, send.run), ("answered", id(send)))
-            waiting.remove(send)
-            return send
-    return None
 
 
 def _add_received(
@@ -248,51 +284,60 @@ def _add_received(
     Steps for which no send can be added are put into `without`.
     """
     latest: dict[tuple[int, int], LastRequest] = {}
-    apart = {("sent", id(fetch)) for fetch in fetches if id(fetch) not in matched}
+    # The steps of requests that no line sends, by request and partition.
+    unmatched_keys = {("sent", id(fetch)) for fetch in fetches if id(fetch) not in matched}
     handled = {
         (key, step.tp): step
-        for step in (node.broker.steps if apart else ())
+        for step in (node.broker.steps if unmatched_keys else ())
         if step.name == "HandleFetch"
-        for key in apart.intersection(step.depends_on)
+        for key in unmatched_keys.intersection(step.depends_on)
     }
-    # By broker epoch: the next process of a broker has another one, and logs again.
-    last = {_of_process(fetch): at for at, fetch in enumerate(fetches) if id(fetch) in matched}
+    # The last request that a line sends. By broker epoch: the next process of a broker has another one, and logs again.
+    last_sent = {_of_process(fetch): at for at, fetch in enumerate(fetches) if id(fetch) in matched}
     # Of all fetchers of a process: one that began a session when its loggers had stopped has no line of it.
-    last_known: dict[tuple[int, int | None], tuple[int, int]] = {
+    last_of_process: dict[tuple[int, int | None], tuple[int, int]] = {
         (fetch.replica, fetch.broker_epoch): (matched[id(fetch)].run, at)
         for at, fetch in enumerate(fetches)
         if id(fetch) in matched and fetch.broker_epoch is not None
     }
-    reported: set[tuple[int, int]] = set()
+    # Sessions of which some request has a line, or which begin behind the last line of their process.
+    known_sessions: set[tuple[int, int]] = set()
     for at, fetch in enumerate(fetches):
         send = matched.get(id(fetch))
         before = latest.get((fetch.replica, fetch.fetcher))
         if send is not None:
             latest[fetch.replica, fetch.fetcher] = LastRequest(send.run, id(send))
-            reported.add((fetch.replica, int(fetch.request.response.get("sessionId", 0)) or fetch.session))
+            known_sessions.add((fetch.replica, _session_given(fetch) or fetch.session))
             continue
-        run, behind = last_known.get((fetch.replica, fetch.broker_epoch), (-1, at))
-        begins = not fetch.session and at > behind and _logs_no_more(senders, fetch.replica, run)
-        if begins and (before is None or before.run == run):
-            before, last[_of_process(fetch)] = before or LastRequest(run, 0), behind
-            reported.add((fetch.replica, int(fetch.request.response.get("sessionId", 0))))
-        elif (fetch.replica, fetch.session) not in reported:
+        run, behind = last_of_process.get((fetch.replica, fetch.broker_epoch), (-1, at))
+        begins_unlogged = not fetch.session and at > behind and _logs_no_more(senders, fetch.replica, run)
+        if begins_unlogged and (before is None or before.run == run):
+            before, last_sent[_of_process(fetch)] = before or LastRequest(run, 0), behind
+            known_sessions.add((fetch.replica, _session_given(fetch)))
+        elif (fetch.replica, fetch.session) not in known_sessions:
             # A session without any line of its sender: all lines of a fetcher are missing, not only the last ones.
             continue
         if before is None or not _logs_no_more(senders, fetch.replica, before.run):
             continue
-        if at > last.get(_of_process(fetch), at):
-            received = [(handled[("sent", id(fetch)), tp], fetch.asked[tp]) for tp in fetch.responses]
-            sender = senders[fetch.replica]
-            older = any(_is_older(step, partition.epoch, sender, before.run) for step, partition in received)
-            # A line of the sender may be missing instead: before its last line, or at the end of its log.
-            if older or fetch.replica in gapped:
-                without += [(node, step) for step, _ in received]
-                continue
-            for step, partition in received:
-                made.send_before(step, sender, before, request_fields(partition), partition.epoch)
-            latest[fetch.replica, fetch.fetcher] = LastRequest(before.run, id(fetch))
+        # The line of one that comes before another with a line is missing.
+        if at <= last_sent.get(_of_process(fetch), at):
+            continue
+        received = [(handled[("sent", id(fetch)), tp], fetch.asked[tp]) for tp in fetch.responses]
+        sender = senders[fetch.replica]
+        older = any(_is_older(step, partition.epoch, sender, before.run) for step, partition in received)
+        # A line of the sender may be missing instead: before its last line, or at the end of its log.
+        if older or fetch.replica in gapped:
+            without += [(node, step) for step, _ in received]
+            continue
+        for step, partition in received:
+            made.send_before(step, sender, before, request_fields(partition), partition.epoch)
+        latest[fetch.replica, fetch.fetcher] = LastRequest(before.run, id(fetch))
     return latest
+
+
+def _session_given(fetch: LoggedFetch) -> int:
+    """Return the id of the session that a response names, 0 for none."""
+    return int(fetch.request.response.get("sessionId", 0))
 
 
 def _of_process(fetch: LoggedFetch) -> tuple[int, int, int | None]:
@@ -580,19 +625,7 @@ def _made(
         if not run.served_on:
             continue
         own = [step for step in leader.broker.steps if step.run == run.number and step.tp == judged.tp]
-        known: Fields = {}
-        pending = False
-        for step in sorted(own, key=lambda logged: logged.place):
-            if step.name == "BecomeLeader" or (step.name, step.fields.get("error")) == (
-                "HandleAlterPartitionResponse",
-                NONE,
-            ):
-                known |= {
-                    name: step.fields[name] for name in ("leader_epoch", "partition_epoch", "isr") if name in step.fields
-                }
-            elif step.name == "BecomeFollower":
-                known = {}
-            pending = step.name in PROPOSES or (pending and step.name not in _ENDS_PROPOSAL)
+        known, pending = _known_at_the_end(own)
         place = (run.number, AFTER_LINES, MUST_HAVE_ANSWERED, min([run.last, *later]))
         learns: list[LoggedStep] = []
         # A leader that has closed its term has no known epoch.
@@ -614,6 +647,20 @@ def _made(
             yield *learns, LoggedStep(leader.id, judged.tp, "ExpandIsr", fields, judged.at, run.last, place)
         elif leaves and not joins:
             yield *learns, LoggedStep(leader.id, judged.tp, "ShrinkIsr", fields, judged.at, run.last, place)
+
+
+def _known_at_the_end(own: Iterable[LoggedStep]) -> tuple[Fields, bool]:
+    """Return the epochs and the ISR that a leader had when its log ended, none of a follower; and if a proposal waited."""
+    known: Fields = {}
+    pending = False
+    for step in sorted(own, key=lambda logged: logged.place):
+        is_accepted = step.name == "HandleAlterPartitionResponse" and step.fields.get("error") == NONE
+        if step.name == "BecomeLeader" or is_accepted:
+            known |= {name: step.fields[name] for name in ("leader_epoch", "partition_epoch", "isr") if name in step.fields}
+        elif step.name == "BecomeFollower":
+            known = {}
+        pending = step.name in PROPOSES or (pending and step.name not in _ENDS_PROPOSAL)
+    return known, pending
 
 
 def _partition_epoch(step: LoggedStep) -> int:

@@ -19,10 +19,10 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tidegauge.conformance.counterexamples.tlc_runs import DIRECTORY, file_stem
-from tidegauge.conformance.repl.arguments import controller_action_text
-from tidegauge.conformance.repl.directives import Player
-from tidegauge.conformance.repl.scenario import Block, Transcript, played_block, render
-from tidegauge.conformance.repl.session import ControllerPlay
+from tidegauge.conformance.play.arguments import controller_action_text
+from tidegauge.conformance.play.directives import Player
+from tidegauge.conformance.play.scenario import Block, Transcript, played_block, render
+from tidegauge.conformance.play.session import ControllerPlay
 from tidegauge.impl.cluster.transitions import Label
 from tidegauge.impl.explorer.controller_model import (
     ControlCluster,

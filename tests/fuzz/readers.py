@@ -20,7 +20,7 @@ from typing import NamedTuple
 import pyarrow.parquet as pq
 
 from tests.fuzz.inputs import _disks, _logs, _tables, _traces
-from tidegauge.conformance.repl import scenario
+from tidegauge.conformance.play import scenario
 from tidegauge.drive.broker.contract import VERSION
 from tidegauge.drive.broker.steps import EVERYTHING
 from tidegauge.drive.broker.transcript import BROKER_FORMAT

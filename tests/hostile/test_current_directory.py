@@ -224,6 +224,6 @@ def test_what_is_planted_would_be_noticed(
 
 def test_z3_loads_no_library_of_the_current_directory(planted: Path, watched: dict[str, str], tmp_path: Path) -> None:
     """Its package looks there first."""
-    code = "import tidegauge.spec.proofs.unknown_cache as one; assert one.z3.get_version()"
+    code = "import tidegauge.spec.proofs.explaining_cache as one; assert one.z3.get_version()"
     subprocess.run([sys.executable, "-P", "-c", code], cwd=planted, env=watched, check=True)
     assert not (tmp_path / "PLANTED").exists(), (tmp_path / "PLANTED").read_text()

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegauge.impl import rules
-from tidegauge.spec.proofs.unknown_cache import ObservedTruncation, cache_explaining
+from tidegauge.spec.proofs.explaining_cache import ObservedTruncation, cache_explaining
 
 
 def test_a_truncation_that_is_not_the_last_has_a_cache() -> None:

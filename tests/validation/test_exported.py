@@ -20,7 +20,7 @@ from tidegauge.conformance.counterexamples.tlc_runs import (
     write,
 )
 from tidegauge.conformance.engine.judge import judge
-from tidegauge.conformance.repl.scenario import BROKEN, HOLDS, Played, read, run_scenario
+from tidegauge.conformance.play.scenario import BROKEN, HOLDS, Played, read, run_scenario
 from tidegauge.impl.profiles import PROFILES
 from tidegauge.spec.tlc.graph import Behaviour, counterexample
 from tidegauge.spec.tlc.models import Model, find_model, load_models

@@ -106,7 +106,7 @@ def server(root: Path) -> "MCPServer":
     @made.tool()
     def play(commands: list[str]) -> list[str]:
         """Play a small cluster of the reference by hand, from a new one; `help` as the only command lists the commands."""
-        from tidegauge.conformance.repl.scenario import play as play_commands
+        from tidegauge.conformance.play.scenario import play as play_commands
 
         if len(commands) > MOST_COMMANDS:
             raise ToolError(f"expected at most {MOST_COMMANDS} commands; seen {len(commands)}")

@@ -19,7 +19,7 @@ def scenario_arguments(parser: argparse.ArgumentParser) -> None:
 
 def scenario_command(args: argparse.Namespace) -> int:
     """Play scenarios and compare what happens with what their files expect."""
-    from tidegauge.conformance.repl.scenario import files_named, rewrite, run_scenario, shipped, summary
+    from tidegauge.conformance.play.scenario import files_named, rewrite, run_scenario, shipped, summary
     from tidegauge.traces.formats.ndjson import write
     from tidegauge.util.files import directory
 
@@ -55,7 +55,7 @@ def play_arguments(parser: argparse.ArgumentParser) -> None:
 
 def play_command(args: argparse.Namespace) -> int:
     """Play with a small cluster by hand: write, fetch, crash, elect, show."""
-    from tidegauge.conformance.repl.scenario import play, render
+    from tidegauge.conformance.play.scenario import play, render
     from tidegauge.util.files import replacing, writable
 
     if args.save:

@@ -392,6 +392,7 @@ class _Bill:
             if other.committed != loss.committed or other.cause != loss.cause:
                 continue
             if loss.first is None or other.first is None or loss.end is None or other.end is None:
+                # A loss without offsets may be part of one that is at least as large; of two it cannot be told.
                 if (
                     loss.first is None
                     and other.first is not None
@@ -453,6 +454,7 @@ class _Bill:
 
 
 def _merge(loss: Loss, other: Loss) -> None:
+    """Add to a loss who else lost these records, and the lines that say so."""
     loss.node = loss.node if loss.node is not None else other.node
     loss.nodes += [node for node in other.nodes if node not in loss.nodes]
     loss.sources = list(dict.fromkeys([*loss.sources, *other.sources]))

@@ -12,8 +12,8 @@ from tidegauge.conformance.engine.judge import judge
 from tidegauge.conformance.explain.causes import TRUNCATES
 from tidegauge.conformance.explain.explain import Explanation, explain, explanation_text
 from tidegauge.conformance.explain.root_cause import has_root_cause
-from tidegauge.conformance.repl.scenario import BROKEN, read, run_scenario
-from tidegauge.conformance.repl.scenario import shipped as scenarios
+from tidegauge.conformance.play.scenario import BROKEN, read, run_scenario
+from tidegauge.conformance.play.scenario import shipped as scenarios
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.kafka_logs.capture import shipped
 from tidegauge.traces.schema import Event, Trace

@@ -17,9 +17,9 @@ from tidegauge.conformance.engine.judge import RuleTally, judge, total_tallies
 from tidegauge.conformance.explain.explain import STEPS, explain, explanation_text
 from tidegauge.conformance.judge.fields import RULE_IDS
 from tidegauge.conformance.judge.rulebook import known_bugs, rulebook
-from tidegauge.conformance.repl.directives import Player
-from tidegauge.conformance.repl.scenario import DIRECTORY as SCENARIOS
-from tidegauge.conformance.repl.scenario import read
+from tidegauge.conformance.play.directives import Player
+from tidegauge.conformance.play.scenario import DIRECTORY as SCENARIOS
+from tidegauge.conformance.play.scenario import read
 from tidegauge.conformance.report.html import page
 from tidegauge.conformance.report.json_report import as_json
 from tidegauge.conformance.report.junit import write_junit

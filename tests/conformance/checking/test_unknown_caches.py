@@ -122,7 +122,7 @@ def test_no_more_truncates_are_looked_at_than_pay() -> None:
 
 def test_without_z3_nothing_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:
     """The note says why."""
-    monkeypatch.setitem(sys.modules, "tidegauge.spec.proofs.unknown_cache", None)
+    monkeypatch.setitem(sys.modules, "tidegauge.spec.proofs.explaining_cache", None)
     judgement = judged(truncate_at(10))
     assert judgement.tallies[UNKNOWN_CACHES_RULE].failed == 0
     assert judgement.notes == (

@@ -10,7 +10,7 @@ import pytest
 from tests.drive.paths.test_scenario_paths import ADAPTER
 from tidegauge.cli.main import main
 from tidegauge.conformance.engine.judge import judge
-from tidegauge.conformance.repl.scenario import DIRECTORY
+from tidegauge.conformance.play.scenario import DIRECTORY
 from tidegauge.drive.broker.reference import reference
 from tidegauge.drive.broker.steps import EVERYTHING
 from tidegauge.drive.broker.transcript import BROKER_FORMAT

@@ -9,8 +9,8 @@ import pytest
 
 from tidegauge.cli.main import main
 from tidegauge.conformance.judge.rulebook import rulebook
-from tidegauge.conformance.repl.scenario import Scenario, read, shipped
-from tidegauge.conformance.repl.session import Session
+from tidegauge.conformance.play.scenario import Scenario, read, shipped
+from tidegauge.conformance.play.session import Session
 from tidegauge.drive.broker.applied_rules import T_TABLE, counting, with_callees
 from tidegauge.drive.broker.known_bugs import BUGS
 from tidegauge.drive.broker.reference import is_possible, reference, take_step

@@ -16,7 +16,7 @@ from tidegauge.traces.schema import Config, Event, Trace
 # Rules of this part
 #
 # 1. These truncations are judged after everything else; the judge left them undecided because it did not know the cache. z3
-#    looks for a cache with which the rule truncates as the follower did (`spec.proofs.unknown_cache`; four entries are
+#    looks for a cache with which the rule truncates as the follower did (`spec.proofs.explaining_cache`; four entries are
 #    enough).
 # 2. A cache that explains the truncation decides nothing, since the follower's may have been another: a note names it. If
 #    there is none, the rule is broken, whatever the follower's cache was.
@@ -89,7 +89,7 @@ def with_truncations(judgement: Judgement, undecided: Iterable[UndecidedTruncati
 def can_explain() -> bool:
     """Return whether z3, an optional dependency, is installed."""
     try:
-        import_module("tidegauge.spec.proofs.unknown_cache")
+        import_module("tidegauge.spec.proofs.explaining_cache")
     except ModuleNotFoundError:
         return False
     return True
@@ -98,7 +98,7 @@ def can_explain() -> bool:
 @lru_cache(maxsize=MOST_SEARCHED)
 def find_explaining_cache(seen: UndecidedTruncation) -> object | None:
     """Return a cache that explains the truncation, None if there is none."""
-    from tidegauge.spec.proofs.unknown_cache import ObservedTruncation, cache_explaining  # noqa: PLC0415  see can_explain
+    from tidegauge.spec.proofs.explaining_cache import ObservedTruncation, cache_explaining  # noqa: PLC0415  see can_explain
 
     return cache_explaining(
         ObservedTruncation(seen.log_end, *seen.response, seen.target, seen.completed, seen.log_start, seen.latest_epoch)

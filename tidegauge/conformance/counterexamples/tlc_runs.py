@@ -21,10 +21,10 @@ from textwrap import wrap
 from typing import Any, NamedTuple
 
 from tidegauge.conformance.engine.judge import judge
-from tidegauge.conformance.repl.arguments import action_text
-from tidegauge.conformance.repl.directives import Player
-from tidegauge.conformance.repl.scenario import Transcript, played_block, render
-from tidegauge.conformance.repl.session import Session
+from tidegauge.conformance.play.arguments import action_text
+from tidegauge.conformance.play.directives import Player
+from tidegauge.conformance.play.scenario import Transcript, played_block, render
+from tidegauge.conformance.play.session import Session
 from tidegauge.impl.cluster.cluster import Label, record_epochs
 from tidegauge.impl.explorer.describe import broker_name, label_text, view_text
 from tidegauge.impl.explorer.invariants import is_prefix

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from tidegauge.conformance.repl.session import Session
+from tidegauge.conformance.play.session import Session
 from tidegauge.drive.broker.contract import BROKER, BrokerCase
 from tidegauge.drive.broker.steps import ENDS
 from tidegauge.drive.cluster.cluster_run import ClusterRun

@@ -28,7 +28,7 @@ from tidegauge.drive.controller.contract import ClusterOpening
 from tidegauge.drive.controller.findings import SHOWN_BY, finding_cases
 from tidegauge.drive.controller.reference import ControllerReference
 from tidegauge.drive.controller.reference import reference as controller_reference
-from tidegauge.drive.java_tests import broker_test, controller_test, follower_test
+from tidegauge.drive.java_tests import broker_template, controller_template, follower_template
 from tidegauge.drive.java_tests.java_words import class_name, comment_lines
 from tidegauge.drive.paths.repairs import LATEST, TELLING
 from tidegauge.drive.paths.scenarios import named_scenarios
@@ -76,10 +76,10 @@ def java_test(
 
     Raises UsageError for a path that no test can have, with the reason.
     """
-    kind: Any = controller_test
+    kind: Any = controller_template
     if isinstance(reference, BrokerReference):
         # The oldest releases have no test of a leader, the newest none of a follower: a path of both says the second.
-        kind = follower_test if follower_test.is_follower(case) else broker_test
+        kind = follower_template if follower_template.is_follower(case) else broker_template
     reason = kind.unexported(case, reference, release, difference)
     if reason:
         raise UsageError(

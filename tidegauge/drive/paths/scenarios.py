@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from tidegauge.conformance.engine.judge import judge
 from tidegauge.conformance.explain.explain import explain
-from tidegauge.conformance.repl.directives import Player
-from tidegauge.conformance.repl.scenario import DIRECTORY, Scenario, files_named, read, shipped
-from tidegauge.conformance.repl.session import Session
+from tidegauge.conformance.play.directives import Player
+from tidegauge.conformance.play.scenario import DIRECTORY, Scenario, files_named, read, shipped
+from tidegauge.conformance.play.session import Session
 from tidegauge.drive.broker.contract import BROKER, REPORTED, BrokerCase, Opening
 from tidegauge.drive.broker.reference import field_text, missing_capability, step_text, take_step
 from tidegauge.drive.broker.state import ReferenceBroker, opened

@@ -503,15 +503,15 @@ def _responses_of_the_dead(node: Node) -> None:
             step.provides = tuple(key for key in step.provides if not (isinstance(key, tuple) and key[0] == "handled"))
 
 
-# Fetches that a leader had counted when it was killed, before their threads wrote a line of them: another thread's raise may
-# rest on one. What was counted is what the follower had sent last, and to which it got no response.
-
-
 def _handled_of(step: LoggedStep) -> Iterator[tuple[int, int]]:
     """Yield the processes, as (node, run), whose requests a step handled: its keys ("handled", node, run)."""
     for key in step.provides:
         if isinstance(key, tuple) and key[0] == "handled":
             yield key[1], key[2]
+
+
+# Fetches that a leader had counted when it was killed, before their threads wrote a line of them: another thread's raise may
+# rest on one. What was counted is what the follower had sent last, and to which it got no response.
 
 
 def add_fetches_in_flight(nodes: Sequence[Node]) -> None:

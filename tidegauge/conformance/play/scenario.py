@@ -23,8 +23,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tidegauge.conformance.repl.directives import Player
-from tidegauge.conformance.repl.session import Session, bounds_for, broker_play
+from tidegauge.conformance.play.directives import Player
+from tidegauge.conformance.play.session import Session, bounds_for, broker_play
 from tidegauge.traces.schema import Trace
 from tidegauge.util.errors import TidegaugeError
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tidegauge.conformance.engine.judge import Judgement, judge
-from tidegauge.conformance.repl.arguments import action_text, controller_action_text
+from tidegauge.conformance.play.arguments import action_text, controller_action_text
 from tidegauge.impl.cluster.cluster import Bounds, Cluster, Label, actions, initial, record_epochs, step
 from tidegauge.impl.controller.replication_control import is_active
 from tidegauge.impl.errors import ERROR_NAMES

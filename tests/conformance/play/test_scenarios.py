@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tidegauge.cli.main import main
-from tidegauge.conformance.repl.scenario import (
+from tidegauge.conformance.play.scenario import (
     BROKEN,
     HOLDS,
     UNSEEN,

@@ -5,10 +5,10 @@ import re
 
 import pytest
 
-from tidegauge.conformance.repl.arguments import ACTIONS, action_text, kebab
-from tidegauge.conformance.repl.directives import DIRECTIVES, Player
-from tidegauge.conformance.repl.scenario import run_scenario, shipped
-from tidegauge.conformance.repl.session import Session, bounds_for, broker_play
+from tidegauge.conformance.play.arguments import ACTIONS, action_text, kebab
+from tidegauge.conformance.play.directives import DIRECTIVES, Player
+from tidegauge.conformance.play.scenario import run_scenario, shipped
+from tidegauge.conformance.play.session import Session, bounds_for, broker_play
 from tidegauge.impl.cluster.cluster import actions
 from tidegauge.impl.cluster.transitions import ANYBODY, LAST_KNOWN
 from tidegauge.impl.profiles import HW_ONLY, REPAIRED

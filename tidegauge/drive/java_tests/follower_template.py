@@ -15,7 +15,7 @@ from tidegauge.drive.broker.contract import ACKS_ALL, BROKER, BrokerCase
 from tidegauge.drive.broker.reference import BrokerReference
 from tidegauge.drive.broker.steps import arguments_of
 from tidegauge.drive.contract import Capabilities, Report, Step
-from tidegauge.drive.java_tests.broker_test import beyond
+from tidegauge.drive.java_tests.broker_template import beyond
 from tidegauge.drive.java_tests.java_words import java_value
 from tidegauge.drive.runner.differences import Difference
 from tidegauge.impl.errors import NONE

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from tidegauge.conformance.repl.arguments import controller_action_text
-from tidegauge.conformance.repl.directives import DIRECTIVES, Player
-from tidegauge.conformance.repl.session import CONTROLLER_INVARIANTS, Session
+from tidegauge.conformance.play.arguments import controller_action_text
+from tidegauge.conformance.play.directives import DIRECTIVES, Player
+from tidegauge.conformance.play.session import CONTROLLER_INVARIANTS, Session
 from tidegauge.impl.explorer import controller_model
 
 BEGIN = "cluster brokers=3 control=on profile=elr min_isr=2 clients=on"

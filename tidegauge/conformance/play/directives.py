@@ -14,9 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tidegauge.conformance.checking.verdicts import Verdict, rule_verdicts
-from tidegauge.conformance.repl import arguments
-from tidegauge.conformance.repl.arguments import Words
-from tidegauge.conformance.repl.session import (
+from tidegauge.conformance.play import arguments
+from tidegauge.conformance.play.arguments import Words
+from tidegauge.conformance.play.session import (
     ACTIONS_WITH_ELR,
     UNBOUNDED,
     ControllerPlay,

@@ -16,7 +16,7 @@ from tidegauge.impl.rules import UNDEFINED
 from tidegauge.util.errors import UsageError
 
 if TYPE_CHECKING:
-    from tidegauge.conformance.repl.session import Session
+    from tidegauge.conformance.play.session import Session
 
 ACTIONS: dict[str, tuple[str, ...]] = {
     "LeaderAppend": ("BROKER",),

@@ -216,6 +216,14 @@ def _full_fetches(
     broken: Collection[int],
 ) -> Iterator[Gap]:
     """Yield gaps for full fetches, which have no number: one that one side lacks, before one that both have."""
+    yield from _handled_and_not_sent(follower, channel, matched, broken)
+    yield from _sent_and_not_handled(leader, follower, channel, matched)
+
+
+def _handled_and_not_sent(
+    follower: Node, channel: _Channel, matched: Mapping[int, Send], broken: Collection[int]
+) -> Iterator[Gap]:
+    """Yield gaps in the log of a follower: the leader handled a full fetch that no line of it sends."""
     of_process: dict[int | None, list[LoggedFetch]] = {}
     for fetch in channel.fetches:
         of_process.setdefault(fetch.broker_epoch, []).append(fetch)
@@ -242,6 +250,10 @@ def _full_fetches(
             last = send.time
             why = f"it fetched on for seconds ({behind[-1].request.line.at}) after the last line that says so"
             yield Gap(follower.id, FETCHER, spot(follower, last), AFTER_ALL_LINES, (last, None), why)
+
+
+def _sent_and_not_handled(leader: Node, follower: Node, channel: _Channel, matched: Mapping[int, Send]) -> Iterator[Gap]:
+    """Yield gaps in the request log of a leader: a line of the follower sends a full fetch that is not there."""
     handlers = {
         id(matched[id(fetch)]): run_of(leader, fetch.request.handled) for fetch in channel.fetches if id(fetch) in matched
     }

@@ -412,7 +412,7 @@ def unwrapped(texts: Sequence[str]) -> list[tuple[int, str]] | None:
     prefix = next((found[0] for text in texts if (found := _PREFIX.match(text)) is not None), None)
     begins = [_begins(text, dumped) or (prefix is not None and text.startswith(prefix)) for text in texts]
     # A line was broken where its next word had no place, or, by a terminal, where it was full.
-    behind = [
+    continues = [
         at > 0
         and not begins[at]
         and not _OF_AN_EXCEPTION.match(text)
@@ -420,11 +420,19 @@ def unwrapped(texts: Sequence[str]) -> list[tuple[int, str]] | None:
         > longest - 1 - (len(text) - len(text.lstrip(" ")))
         for at, text in enumerate(texts)
     ]
-    broken, begun = sum(behind), sum(begin and bool(text.strip(_QUOTES)) for begin, text in zip(begins, texts, strict=True))
+    broken = sum(continues)
+    begun = sum(begin and bool(text.strip(_QUOTES)) for begin, text in zip(begins, texts, strict=True))
     # Long lines that happen to end near the limit are few; a text that was wrapped breaks at least one line in ten.
     if not broken or not begun or broken * 10 < begun:
         return None
-    by_a_terminal = 2 * sum(len(texts[at - 1]) == longest for at, loose in enumerate(behind) if loose) > broken
+    by_a_terminal = 2 * sum(len(texts[at - 1]) == longest for at, loose in enumerate(continues) if loose) > broken
+    return _joined(texts, begins, continues, longest if by_a_terminal else None)
+
+
+def _joined(
+    texts: Sequence[str], begins: Sequence[bool], continues: Sequence[bool], width: int | None
+) -> list[tuple[int, str]]:
+    """Join each text that `continues` a line to it; `width` is that of the terminal that wrapped them, None for mail."""
     # Not what else may look like a quote: a terminal may break `->` in two.
     quotes = Counter(
         found[0] if (found := _QUOTE.match(text)) else "" for text, begin in zip(texts, begins, strict=True) if begin
@@ -440,13 +448,13 @@ def unwrapped(texts: Sequence[str]) -> list[tuple[int, str]] | None:
             and not begins[at]
             and not (texts[at - 1].startswith(">") and text.startswith(">"))
         )
-        if not joined or not (behind[at] or left_over):
+        if not joined or not (continues[at] or left_over):
             joined.append((at, text))
             continue
         before, after = joined[-1][1], text[indented:].removeprefix(quote)
-        if by_a_terminal:
+        if width is not None:
             # Of a line that is not full, the space at its end was lost.
-            before += " " if len(texts[at - 1]) < longest and not after.startswith(" ") else ""
+            before += " " if len(texts[at - 1]) < width and not after.startswith(" ") else ""
         else:
             before, after = before.rstrip(), after.lstrip(" \t")
             before += "" if _HYPHEN.search(before) else " "

@@ -191,7 +191,7 @@ class Killed(NamedTuple):
 
 def kill(bug: DrivenBug, seed: int, count: Count) -> Killed:
     """Compute all three columns of one bug."""
-    judged = _traces(bug, seed)
+    judged = _judged(bug, seed)
     with StdioNode(python_command("tidegauge.drive.transports.serve", "--fault", bug.name)) as node:
         began = time.monotonic()
         cover = _driven(node, bug, _cover(bug), count)
@@ -205,14 +205,14 @@ def kill(bug: DrivenBug, seed: int, count: Count) -> Killed:
     return Killed(row, judged.exercised, (between - began, ended - between))
 
 
-def _traces(bug: DrivenBug, seed: int) -> Judged | None:
+def _judged(bug: DrivenBug, seed: int) -> Judged | None:
     """Judge traces of a cluster that has the bug; None for a wrong step, which no cluster takes (rule 3)."""
     if bug.wrong_step is not None:
         return None
     fault = FAULTS.get(bug.name)
-    places = (
-        shown_in(fault) if fault is not None else tuple(RevealingModel(bounds, bug.right.name) for bounds in GROWING[:-1])
-    )
+    # Only a fault names models that show it. Any other bug is looked for in all but the largest one (rule 3).
+    smaller = (RevealingModel(bounds, bug.right.name) for bounds in GROWING[:-1])
+    places = shown_in(fault) if fault is not None else tuple(smaller)
     return judged_within(places, bug.rules, bug.switches, seed)
 
 

@@ -354,11 +354,11 @@ def broker_suspects(profile: Profile) -> Iterator[Suspect]:
     """Yield every known bug that a broker of this generation should not have: the switches of a profile, which are what a
     release of Kafka did, then wrong rules and wrong steps.
     """
-    for name, since in SINCE.items():
+    for name, since in SINCE.items():  # the values of a switch, each with its first release
         now = getattr(profile, name)
         for value in dict.fromkeys(value for _, value in since):
             if value != now:
-                # The bug's name in brackets has its sentence quoted, as for a fault.
+                # A report quotes the sentence of the bug that is named in brackets, as it does for a fault.
                 named = f" ({UNSAFE[name]})" if name in UNSAFE else ""
                 yield Suspect(f"{name}={switch_text(value)}", _releases(since, value) + named, {name: value})
         # A broker may also be wrong in a way that no release was.

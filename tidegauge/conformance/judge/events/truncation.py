@@ -234,7 +234,9 @@ def handle_offsets_for_leader_epoch_request(st: s.State, b: int, f: int, asked: 
     """Check EPOCH-05: the response table of OffsetsForLeaderEpoch. Partition#lastOffsetForLeaderEpoch."""
     alive(st, b)
     p = s.pair(st, f, b)
+    # Such a request has no offset, whatever the event has in that field.
     asked = Request(asked.epoch, UNKNOWN, asked.last_epoch)
+    # A copy is judged as if it were in flight; restore_pair then puts back what is.
     repeated = FIRST
     if st[s.OPTION, s.DUPLICATES] == 1 and st[s.OPTION, s.REPORTS_SEND_EPOCH_REQUEST] == 1:
         repeated = copy_kind(st, p, asked.epoch, UNKNOWN, asked.last_epoch, s.EPOCH_REQUEST)
@@ -256,6 +258,7 @@ def handle_offsets_for_leader_epoch_request(st: s.State, b: int, f: int, asked: 
     if error == UNKNOWN:
         undecided(st, RULE.EPOCH_05, 1 << field.ERROR)
         return
+    # The leader looks at the leader epoch alone, not at who asks: as if a replica asked, and not an older process of it.
     check_fencing(st, b, f, epoch, error, 1, 0)
     n, leo = st[s.REPLICAS + b, s.CACHED], st[s.REPLICAS + b, s.LEO]
     if error != NONE:

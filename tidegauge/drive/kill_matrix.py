@@ -217,6 +217,7 @@ def _judged(bug: DrivenBug, seed: int) -> Judged | None:
 
 
 def _cover(bug: DrivenBug) -> Iterator[tuple[str, Sequence[BrokerCase]]]:
+    """Yield the covers of the graphs in pieces, each with where it is from: the first that differs ends the search."""
     for name in GRAPHS:
         cases = cover_of(name, bug.right).cases
         for first in range(0, len(cases), CHUNK):
@@ -224,6 +225,7 @@ def _cover(bug: DrivenBug) -> Iterator[tuple[str, Sequence[BrokerCase]]]:
 
 
 def _walks(bug: DrivenBug, seed: int) -> Iterator[tuple[str, Sequence[BrokerCase]]]:
+    """Yield random walks in the same way."""
     for first in range(0, WALKS, CHUNK):
         yield f"from walk {first} on", [walk(seed, number, bug.right) for number in range(first, first + CHUNK)]
 

@@ -88,7 +88,10 @@ class Loss:
 
 @dataclass
 class _Led:
-    """A leader line, or an election whose leader's log end is known by its load line; `offset` None if it is not known."""
+    """The beginning of a leader: its leader line, or its election, with the log end of its load line as `offset`.
+
+    `offset` is None if no line gives it; `disk`: it had lost its log before.
+    """
 
     order: int
     node: int | None

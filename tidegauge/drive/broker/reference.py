@@ -288,6 +288,7 @@ def differences(expected: Report, seen: Report, reported: frozenset[str]) -> tup
 
 
 def _agrees(expected: Any, seen: Any, field: str = "") -> bool:
+    """Return whether a value is what the reference expects of it; `field` is empty for one inside another."""
     if isinstance(expected, dict) and isinstance(seen, dict):
         # A request that is expected of no peer, or of another, is a difference of its own.
         if field in BY_PEER and expected.keys() != seen.keys():

@@ -511,6 +511,7 @@ def _int64(column: pa.ChunkedArray) -> Ints:
 
 
 def _number(column: pa.ChunkedArray) -> Any:
+    """Return the trace number of each row. Raises ValueError where one is null."""
     if column.null_count:
         raise ValueError("a row without a trace number")
     return column.combine_chunks().cast(pa.int32()).to_numpy(zero_copy_only=False)

@@ -66,10 +66,11 @@ NO_CARRY_OVER = CarryOver()
 
 @dataclass
 class Reading:
-    """A capture while it is read: `fetches` by leader, `sends` of followers, and the send of each fetch that was `matched`.
+    """A capture while it is read: `fetches` by leader, `sends` of followers, and `matched`, by id of a fetch its send.
 
     `gaps` are where lines are missing. `summaries` are fetches, by leader, that only count for their session
-    (Line.summarizes).
+    (Line.summarizes). `names` are topics by id. `moved` and `unexplained` count the steps that are not where their stamps
+    put them, and those whose values no order explains; `checks` are those of order.Ordered.
     """
 
     nodes: list[Node]

@@ -125,14 +125,14 @@ def read_disk(
     for log_dir in sorted({folder, *log_dirs}):
         checkpoints, of_checkpoints = read_checkpoints(log_dir, _label(log_dir, folder, label))
         problems += of_checkpoints
-        starts = _starts_known(log_dir, of_checkpoints)
+        starts_known = _starts_known(log_dir, of_checkpoints)
         for tp, observation in checkpoints.items():
             by_partition.setdefault(tp, []).append(observation)
         for tp, files in log_dirs.get(log_dir, {}).items():
             log = read_replica(files, folder, label)
             problems += [log.fault] if log.fault is not None else []
             checkpointed = checkpoints.get(tp, ("", {}))[1]
-            by_partition.setdefault(tp, []).append(_reported(log, starts, checkpointed, caches.get(tp)))
+            by_partition.setdefault(tp, []).append(_reported(log, starts_known, checkpointed, caches.get(tp)))
     return by_partition, problems
 
 
@@ -154,7 +154,7 @@ def read_disks(folder: Path) -> tuple[list[Trace], list[Problem]]:
         label = _label(log_dir, folder, "")
         checkpoints, of_checkpoints = read_checkpoints(log_dir, label)
         problems += of_checkpoints
-        starts = _starts_known(log_dir, of_checkpoints)
+        starts_known = _starts_known(log_dir, of_checkpoints)
         for tp, files in replicas.items():
             log = read_replica(files, log_dir, label)
             problems += [log.fault] if log.fault is not None else []
@@ -170,7 +170,7 @@ def read_disks(folder: Path) -> tuple[list[Trace], list[Problem]]:
                 checkpointed = _as_loaded(checkpointed, log.end)
                 log = ReplicaLog(log.start, log.end, log.runs, log.file, None)
             nodes[node] = [(file, checkpointed)] if checkpointed else []
-            nodes[node].append(_reported(log, starts, checkpointed, None))
+            nodes[node].append(_reported(log, starts_known, checkpointed, None))
     problems += unchecked("") if places else []
     return [_trace(folder.name, tp, nodes) for tp, nodes in sorted(by_partition.items())], problems
 
@@ -202,7 +202,7 @@ def read_dumps(path: Path) -> tuple[list[Trace], list[Problem]]:
             fields = _as_loaded(fields, runs[-1].end)
             log = ReplicaLog(min(replica.segments), runs[-1].end, runs, replica.file, None)
             # Without a checkpoint of it the log starts where its first segment does: only DeleteRecords would leave more.
-            observations.append(_reported(log, True, fields, None))
+            observations.append(_reported(log, starts_known=True, checkpointed=fields, cache=None))
         if fields:
             observations.insert(0, (file_of, fields))
     traces = [_trace(path.name, tp, nodes, DUMPED) for tp, nodes in sorted(by_partition.items()) if any(nodes.values())]
@@ -217,13 +217,16 @@ def _starts_known(log_dir: Path, problems: Sequence[Problem]) -> bool:
     return (log_dir / LOG_START_FILE).is_file() and not any(problem.path.endswith(LOG_START_FILE) for problem in problems)
 
 
-def _reported(log: ReplicaLog, starts: bool, checkpointed: Fields, cache: BatchEpochs | None) -> Observation:
-    """Return what the segment files of a replica show beyond its checkpoint files."""
+def _reported(log: ReplicaLog, starts_known: bool, checkpointed: Fields, cache: BatchEpochs | None) -> Observation:
+    """Return what the segment files of a replica show beyond its checkpoint files.
+
+    `cache` is the epoch cache by the lines of the broker, if there is no checkpoint of it.
+    """
     fields: Fields = {}
     # A damaged log ends where a recovery would truncate it, not where its broker had come.
     if log.fault is None:
         fields["leo"] = log.end
-    if starts and "log_start" not in checkpointed:
+    if starts_known and "log_start" not in checkpointed:
         fields["log_start"] = log.start
     reported = checkpointed.get("epochs", cache)
     # Nothing else shows the epoch cache: report what the records imply.

@@ -78,23 +78,9 @@ class LogDirs:
 
     def of_replica(self, parsed: ParsedLine) -> ParsedLine | None:
         """Return the line, or None if it is about another log than the replica's: one to come, or one that was replaced."""
+        if self._notes_directories(parsed):
+            return None
         tp, key = parsed.tp, (parsed.line.thread, parsed.tp)
-        if parsed.kind in ("log-created", "future-completed") and "future" in parsed.values:
-            self._other[tp] = self._last[key] = parsed.text("future")
-            return None
-        if parsed.kind == "log-replacing":
-            self._other[tp], self._replaced[tp] = parsed.text("future"), parsed.text("dir")
-            return None
-        if parsed.kind == "log-replaced":
-            self._own[tp], self._other[tp] = self._other.get(tp, ""), self._replaced.pop(tp, "")
-            # Responses that a fetcher is handling: they began with one log and end with another (rule 3).
-            self._astride |= {
-                (thread, open_tp)
-                for (thread, open_tp), step in self.broker.open.items()
-                if open_tp == tp and step.name == "HandleFetchResponse"
-            }
-            self._swapped.add(tp)
-            return None
         message = parsed.line.message
         directory = _DIRECTORY.match(message) if message.startswith("[UnifiedLog") else None
         # The thread that moves a replica writes about the log to come only.
@@ -130,6 +116,26 @@ class LogDirs:
                 self._swapped.remove(tp)
                 self._first.add(key)
         return self._of_the_looked_up(parsed) if parsed.kind in _OF_THE_LOOKED_UP else parsed
+
+    def _notes_directories(self, parsed: ParsedLine) -> bool:
+        """Note that a replica is moved between directories; return whether the line is about that."""
+        tp, key = parsed.tp, (parsed.line.thread, parsed.tp)
+        if parsed.kind in ("log-created", "future-completed") and "future" in parsed.values:
+            self._other[tp] = self._last[key] = parsed.text("future")
+        elif parsed.kind == "log-replacing":
+            self._other[tp], self._replaced[tp] = parsed.text("future"), parsed.text("dir")
+        elif parsed.kind == "log-replaced":
+            self._own[tp], self._other[tp] = self._other.get(tp, ""), self._replaced.pop(tp, "")
+            # Responses that a fetcher is handling: they began with one log and end with another (rule 3).
+            self._astride |= {
+                (thread, open_tp)
+                for (thread, open_tp), step in self.broker.open.items()
+                if open_tp == tp and step.name == "HandleFetchResponse"
+            }
+            self._swapped.add(tp)
+        else:
+            return False
+        return True
 
     def _of_the_looked_up(self, parsed: ParsedLine) -> ParsedLine | None:
         """Return a line of a fetcher without what it says of a log that was replaced: rule 3."""

@@ -438,6 +438,7 @@ class BrokerLogs(Source):
             yield from explain_failures(window, self.how.explained)
             return
         standing = {*self.past.standing.values(), *(key for key, _, _ in failures_of(window))}
+        # What is printed is ordered as failures are: these stand for them, and only their rules are looked at.
         printed = [(key, Failure(0, 0, key.rule, "", 0, 0)) for key in self._explained if key in standing]
         yield from (self._explained[key] for key, _ in worst_first(printed)[: self.how.explained])
 

@@ -138,7 +138,10 @@ class PathBuilder:
         return (follower, leader) in self._responses
 
     def handle(self, follower: int, leader: int, *, may_join: bool) -> bool:
-        """Have a leader handle the request in flight; one that has no partition loses it."""
+        """Have a leader handle the request in flight; one that cannot, as it has no partition, loses it.
+
+        Return whether either happened. A response is in flight then, with all steps of the leader that it was made of.
+        """
         request = self.request(follower, leader)
         if request is None:
             return False
@@ -159,11 +162,10 @@ class PathBuilder:
             if any(end is None or end["result"]["error"] != NONE for end in listed):
                 return self.lose(follower, leader)
             latest, earliest = (end["result"]["offset"] for end in listed if end is not None)
+            offsets = (earliest, latest)
+            # These are the last two steps of the leader.
             at = len(self._paths[leader])
-            results, offsets = (
-                (*results, Provenance(leader, at - 1, "result"), Provenance(leader, at, "result")),
-                (earliest, latest),
-            )
+            results = (*results, Provenance(leader, at - 1, "result"), Provenance(leader, at, "result"))
         self._responses[follower, leader] = _Response(report["result"], results, offsets)
         return True
 

@@ -88,7 +88,7 @@ def unmatched(
             channel = channels[leader, replica, fetcher]
             gaps += _full_fetches(of_id[leader], of_id[replica], channel, matched, broken)
             gaps += _last_requests(of_id[leader], of_id[replica], channel, matched)
-    return gaps + list(_keys(reported))
+    return gaps + list(_proposals_without_line(reported))
 
 
 def _responds(channel: _Channel, nodes: Sequence[Node]) -> bool:
@@ -364,7 +364,7 @@ def _records(leader: Node, run: int | None, response: LoggedStep, since: int = 0
     )
 
 
-def _keys(nodes: Sequence[Node]) -> Iterator[Gap]:
+def _proposals_without_line(nodes: Sequence[Node]) -> Iterator[Gap]:
     """Yield a gap for each proposal that the controller judged and that no line of its leader makes."""
     offered = {key for node in nodes for step in node.broker.steps if step.name in PROPOSES for key in step.provides}
     logged = {node.id for node in nodes if node.has_replicas}

@@ -70,13 +70,15 @@ def log4j2(folder: Path, files: Mapping[str, str], rolled: str = "", compressed:
         yield f"appender.{name}.name = {name}"
         yield f"appender.{name}.fileName = {folder}/{name}.log"
         if rolled == BY_TIME:
-            yield f"appender.{name}.filePattern = {folder}/{name}.log.%d{{{MINUTES}}}{ending}"
+            # Without a number Log4j 2 may give two parts one name, and the first is gone: it rolls 23:38 as 23:37 again.
+            yield f"appender.{name}.filePattern = {folder}/{name}.log.%d{{{MINUTES}}}-%i{ending}"
             yield f"appender.{name}.policy.type = TimeBasedTriggeringPolicy"
         elif rolled == BY_SIZE:
             # Here the newest part has the highest number, in Log4j 1 the lowest.
             yield f"appender.{name}.filePattern = {folder}/{name}.log.%i{ending}"
             yield f"appender.{name}.policy.type = SizeBasedTriggeringPolicy"
             yield f"appender.{name}.policy.size = {PART_KB}KB"
+        if rolled:
             yield f"appender.{name}.strategy.type = DefaultRolloverStrategy"
             yield f"appender.{name}.strategy.max = {MOST_PARTS}"
         yield f"appender.{name}.layout.type = PatternLayout"

@@ -95,6 +95,7 @@ class Replica(NamedTuple):
     """What a step finds and leaves. `cause` is the step that may have allowed a raise, `due` to where it must raise.
 
     `min_isr` is the highest min.insync.replicas that its log has: below it nothing must be raised (KIP-966).
+    `partition_epoch` is that of the ISR.
     """
 
     leo: int = UNKNOWN
@@ -107,6 +108,7 @@ class Replica(NamedTuple):
     due: int = UNKNOWN
     counted: tuple[int, ...] = ()
     min_isr: int = 1
+    partition_epoch: int = UNKNOWN
 
 
 TakenRow = tuple[int, Replica]
@@ -273,13 +275,13 @@ def _in_order(steps: Sequence[LoggedStep]) -> list[LoggedStep]:
 
 _VALUES = {
     "Start": (START, ("leo", "hw")),
-    "BecomeLeader": (LEAD, ("leader_epoch", "isr", "leo", "hw_before", "hw")),
+    "BecomeLeader": (LEAD, ("leader_epoch", "isr", "leo", "hw_before", "hw", "partition_epoch")),
     "BecomeFollower": (FOLLOW, ("leader_epoch", "leo", "hw")),
     "LeaderAppend": (APPEND, ("rec_base", "rec_end")),
     RAISED: (RAISE, ("hw_before", "hw")),
     "ShrinkIsr": (SHRINK, ("isr", "leo", "hw")),
-    "ExpandIsr": (EXPAND, ("isr",)),
-    "HandleAlterPartitionResponse": (ISR, ("isr", "hw_before", "hw")),
+    "ExpandIsr": (EXPAND, ("isr", "partition_epoch")),
+    "HandleAlterPartitionResponse": (ISR, ("isr", "hw_before", "hw", "partition_epoch")),
     "LogStartMoved": (LOG_START, ("log_start",)),
     "DeleteReplica": (GONE, ()),
     "LoseDisk": (GONE, ()),
@@ -401,17 +403,21 @@ def take(row: Row, at: int, replica: Replica, leader: Leader) -> tuple[int, Repl
                 broken = BREAKS_RULE
         after = replica._replace(leo=leo, hw=hw, pending=max(isr, 0), cause=-1)
     elif kind == EXPAND:
-        (isr,) = values
+        isr, partition_epoch = values
+        # A leader makes a proposal under the lock and prints it later (Partition#maybeExpandIsr): it belongs to the epoch
+        # that it names, whatever the partition has become when the line is written.
+        if UNKNOWN != partition_epoch < replica.partition_epoch or replica.role not in (LEADS, UNKNOWN):
+            broken = BREAKS_RULE
         fits, after = True, replica._replace(pending=max(isr, 0))
     elif kind == LEAD:
-        epoch, isr, leo, hw_before, hw = values
+        epoch, isr, leo, hw_before, hw, partition_epoch = values
         fits = _may_be(replica.leo, leo) and _may_be(replica.hw, hw_before)
         # Partition#makeLeader looks at the high watermark last, at what was counted in the same leader epoch.
         if (replica.role, replica.epoch) == (LEADS, epoch) and isr != UNKNOWN and hw > hw_before:
             broken = BREAKS_RULE if UNKNOWN != _lowest(replica, leader.own, isr) < hw else broken
         # A leader keeps the log ends that it recorded before it was elected again (finding F2).
         leo = leo if leo != UNKNOWN else replica.leo
-        after = Replica(leo, hw, epoch, LEADS, isr, 0, -1, UNKNOWN, replica.counted, replica.min_isr)
+        after = Replica(leo, hw, epoch, LEADS, isr, 0, -1, UNKNOWN, replica.counted, replica.min_isr, partition_epoch)
     elif kind == FOLLOW:
         epoch, leo, hw = values
         fits = _may_be(replica.leo, leo) and _may_be(replica.hw, hw)
@@ -426,10 +432,16 @@ def take(row: Row, at: int, replica: Replica, leader: Leader) -> tuple[int, Repl
             due=UNKNOWN,
         )
     elif kind == ISR:
-        isr, hw_before, hw = values
+        isr, hw_before, hw, partition_epoch = values
         fits = _may_be(replica.hw, hw_before)
-        isr = replica.isr if isr == UNKNOWN else isr
-        after = replica._replace(isr=isr, pending=0, hw=replica.hw if hw == UNKNOWN else hw, cause=at, due=UNKNOWN)
+        after = replica._replace(
+            isr=replica.isr if isr == UNKNOWN else isr,
+            pending=0,
+            hw=replica.hw if hw == UNKNOWN else hw,
+            cause=at,
+            due=UNKNOWN,
+            partition_epoch=replica.partition_epoch if partition_epoch == UNKNOWN else partition_epoch,
+        )
     elif kind == LOG_START:
         (log_start,) = values
         fits = True

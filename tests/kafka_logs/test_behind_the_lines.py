@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -483,3 +484,36 @@ def test_a_replica_that_sends_behind_its_last_line_has_read_metadata_there(tmp_p
         event for trace in read(tmp_path / "logs").traces for event in trace.events if event.event == "BecomeFollower"
     ]
     assert any((event.node, event.fields["leader"]) == (2, 1) and "leo" not in event.fields for event in follows)
+
+
+def test_a_leader_from_which_every_log_diverges_has_recorded_none(tmp_path: Path) -> None:
+    """Partition#fetchRecords counts no fetch that diverges: that no line records one shows no logger that was off."""
+    broker(tmp_path / "n1", STARTED, *LOADED, (*LEADS[:2], LEADS[2].format("1,2")), requests=(diverges(0), diverges(1)))
+    lines = (STARTED, *LOADED, FOLLOWS, sends(40), sends(39, session=1), sends(38, session=2))
+    others = (("broker=1", "broker=2"), ("id=1", "id=2"), ("leader is 2", "leader is 1"), ("Id=1", "Id=X"), ("Id=2", "Id=1"))
+    for was, now in (*others, ("Id=X", "Id=2")):
+        lines = tuple(
+            (thread.replace("-0-2", "-0-1"), logger, message.replace(was, now)) for thread, logger, message in lines
+        )
+    broker(tmp_path / "n2", *lines)
+    assert [str(problem) for problem in read(tmp_path).problems if "Recorded replica" in str(problem)] == []
+
+
+def diverges(session: int) -> dict[str, Any]:
+    part = {"partition": 0, "currentLeaderEpoch": 3, "fetchOffset": 40 - session, "lastFetchedEpoch": 2, "logStartOffset": 0}
+    response = {
+        "partitionIndex": 0,
+        "errorCode": 0,
+        "highWatermark": 40,
+        "divergingEpoch": {"epoch": 2, "endOffset": 39 - session},
+    }
+    return request(
+        1,
+        {
+            "replicaState": {"replicaId": 2},
+            "sessionId": 77 if session else 0,
+            "sessionEpoch": session,
+            "topics": [{"topicId": "T", "partitions": [part]}],
+        },
+        {"errorCode": 0, "sessionId": 77, "responses": [{"topicId": "T", "partitions": [response]}]},
+    )

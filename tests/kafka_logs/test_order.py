@@ -345,3 +345,35 @@ def _breaking(rows: Sequence[search.Row], one: Sequence[int], peers: int) -> Ite
                 yield at
             return
         replica = after._replace(due=UNKNOWN)
+
+
+def test_a_proposal_comes_behind_the_registration_that_it_names() -> None:
+    """A shrink that proposes what was proposed before the registration was read: a fetch counted before both forbids it."""
+    steps = [
+        *leads(0, 0),
+        counts("a", 2, 10, 2, 0),
+        counts("b", 2, 11, 3, 0),
+        appends("c", 2, 20, 0),
+        step("s1", "ShrinkIsr", 2, 30, isr=(1,), leo=1, hw=0, partition_epoch=0),
+        counts("d", 2, 40, 3, 1),
+        step("metadata", "BecomeLeader", 2, 50, leader_epoch=1, isr=(1, 2), leo=1, hw_before=0, hw=0, partition_epoch=1),
+        step("s2", "ShrinkIsr", 2, 60, isr=(1,), leo=1, hw=0, partition_epoch=1),
+    ]
+    placement = Ordered()
+    assert [one.at for one in order(steps, LEADER, placement)] == [one.at for one in steps]
+    assert placement.stuck == []
+
+
+def test_a_leader_that_followed_has_recorded_no_log_end() -> None:
+    """What it counted in the term before forbids no shrink (Replica#resetReplicaState)."""
+    steps = [
+        *leads(8, 8),
+        counts("a", 2, 10, 2, 8),
+        step("metadata", "BecomeFollower", 2, 20, leader_epoch=2, leo=8, hw=8),
+        step("metadata", "BecomeLeader", 20, 30, leader_epoch=3, isr=(1, 2), leo=8, hw_before=8, hw=8),
+        step("s1", "ShrinkIsr", 2, 40, isr=(1,), leo=8, hw=8),
+        step("metadata", "BecomeLeader", 30, 50, leader_epoch=3, isr=(1,), leo=8, hw_before=8, hw=8),
+    ]
+    placement = Ordered()
+    assert [one.at for one in order(steps, LEADER, placement)] == [one.at for one in steps]
+    assert placement.stuck == []

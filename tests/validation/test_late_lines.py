@@ -11,7 +11,18 @@ from tidegauge.conformance.checking.verdicts import Verdict
 from validation.late_lines.delays import late
 from validation.late_lines.early_ends import SIGNAL, end_early
 from validation.late_lines.faults import FAULTS
-from validation.late_lines.runs import Source, ended_runs, faulty_runs, healthy_runs, judged, small, unpacked
+from validation.late_lines.runs import (
+    Source,
+    ended_runs,
+    faulty_runs,
+    healthy_runs,
+    judged,
+    late_walks,
+    small,
+    unpacked,
+    walked,
+    walked_faults,
+)
 from validation.metamorphic.cases import logs
 
 SEED = 45
@@ -29,6 +40,23 @@ def test_what_was_right_stays_right(wide: list[Source]) -> None:
     sources = [*wide, *small()]
     said = [f"seed {SEED}, {run}" for run in healthy_runs(sources, SEED, 12) if run.noticed_late]
     assert said == []
+
+
+def test_walks_of_the_reference_stay_right() -> None:
+    """`python -m validation.late_lines --walks` judges such directories; some of the walks truncate and change leaders."""
+    directories = [late_walks(SEED, number, 40)[0] for number in range(3)]
+    text = "".join(line for one in directories for files in one.histories.values() for of in files.values() for line in of)
+    assert all(words in text for words in ("Truncating to offset", "Shrinking ISR", "PendingExpandIsr", "leader epoch 1"))
+    runs = [walked(SEED, number, 40) for number in range(3)]
+    assert [wrong for run in runs for wrong in run.wrong] == []
+    assert all(run.moved for run in runs)
+
+
+def test_a_fault_in_a_walk_is_told_of_it() -> None:
+    """Most of them; a walk may end before anything shows it."""
+    said = walked_faults(SEED, 0, 26)
+    noticed, runs = (sum(count for (_, what), count in said.items() if what == one) for one in ("late", "runs"))
+    assert 2 * noticed > runs > 10
 
 
 def test_logs_that_end_early_stay_right(wide: list[Source]) -> None:

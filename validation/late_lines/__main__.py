@@ -8,6 +8,8 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from tidegauge.conformance.checking.verdicts import Verdict
@@ -21,6 +23,8 @@ from validation.late_lines.runs import (
     simulated_runs,
     small,
     unpacked,
+    walked,
+    walked_faults,
 )
 from validation.metamorphic.tree import joined, write
 
@@ -35,6 +39,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--ends", type=int, default=0, help="runs whose brokers log no more behind SIGTERM")
     parser.add_argument("--faults", type=int, default=0, help="runs with one fault, likewise")
     parser.add_argument("--simulated", type=int, default=0, help="simulated clusters: each partition is a history")
+    parser.add_argument("--walks", type=int, default=0, help="directories of walks of the reference: each is a history")
+    parser.add_argument("--walked-faults", type=int, default=0, help="directories of walks with one fault each")
+    parser.add_argument("--processes", type=int, default=1, help="that judge walks")
     parser.add_argument(
         "--keep", nargs=2, metavar=("RUN", "DIR"), help="write the logs of a wide healthy run; judge nothing"
     )
@@ -53,6 +60,8 @@ def main(arguments: Sequence[str]) -> int:
                 if news:
                     print(f"run {number} of {source.name}: {'; '.join(news)}", flush=True)
             print(f"seed {chosen.seed}, early ends: {len(ended)} runs, {wrong} wrong", flush=True)
+        if chosen.walks or chosen.walked_faults:
+            wrong += _judge_walks(chosen)
         if chosen.simulated:
             wrong += _simulated(chosen.seed, chosen.simulated)
         for kind, sources in (("wide cases", wide), ("small captures", small())):
@@ -73,6 +82,25 @@ def main(arguments: Sequence[str]) -> int:
         faulty = simulated_runs(chosen.seed, chosen.simulated and chosen.faults, FAULTS)
         _print_noticed("simulated", (run for run, _ in faulty))
     return 1 if wrong else 0
+
+
+def _judge_walks(chosen: argparse.Namespace) -> int:
+    """Judge walks of the reference; return how many are judged wrongly."""
+    said: Counter[str] = Counter()
+    noticed: Counter[tuple[str, str]] = Counter()
+    with ProcessPoolExecutor(chosen.processes) as pool:
+        for one in pool.map(partial(walked, chosen.seed), range(chosen.walks)):
+            said.update(histories=one.histories, moved=one.moved, wrong=len(one.wrong))
+            print(*one.wrong, sep="\n", end="\n" if one.wrong else "", flush=True)
+            print(
+                f"seed {chosen.seed}, walks: {said['histories']:,} histories, {said['moved']:,} lines late; "
+                f"{said['wrong']} wrong",
+                flush=True,
+            )
+        for counts in pool.map(partial(walked_faults, chosen.seed), range(chosen.walked_faults)):
+            noticed.update(counts)
+    _print_counts("walks", noticed)
+    return said["wrong"]
 
 
 def _simulated(seed: int, count: int) -> int:
@@ -96,6 +124,10 @@ def _print_noticed(kind: str, runs: Iterable[Run]) -> None:
         noticed[run.fault, "runs"] += 1
         noticed[run.fault, "plain"] += run.noticed_in_time
         noticed[run.fault, "late"] += run.noticed_late
+    _print_counts(kind, noticed)
+
+
+def _print_counts(kind: str, noticed: Counter[tuple[str, str]]) -> None:
     for name in FAULTS:
         if noticed[name, "runs"]:
             counts = (noticed[name, key] for key in ("plain", "late", "runs"))

@@ -25,6 +25,7 @@ from random import Random
 from validation.metamorphic.log_files import Files, node
 from validation.metamorphic.tree import parts
 
+EPOCH, MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 LATEST = 50_000
 """How late a line of a real cluster was, in microseconds."""
 BEFORE, REQUEST_BEFORE, BURST = 60_000, 150_000, 2_000
@@ -126,7 +127,7 @@ def _entries(path: str, lines: list[str]) -> Iterator[_Entry]:
             continue
         if entry is not None:
             yield entry
-        stamp = 0 if found is None else int((found.time - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(microseconds=1))
+        stamp = 0 if found is None else (found.time - EPOCH) // MICROSECOND
         entry = _Entry(path, at, [text], stamp, "" if found is None else found.thread)
         at += 1
         if found is not None:
@@ -266,5 +267,5 @@ def _stamped(text: str, stamp: int) -> str:
     """Return a line with another stamp, with as many digits."""
     end = text.index("]")
     digits = end - text.index(",") - 1
-    when = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=stamp)
+    when = EPOCH + stamp * MICROSECOND
     return f"[{when:%Y-%m-%d %H:%M:%S},{when.microsecond:06d}"[: 21 + digits] + text[end:]

@@ -6,10 +6,13 @@ after the signal, and the broker serves for seconds more. Reload4j (3.x) goes on
 Rules of this file
 
 1. Everything happened as before; only lines are gone. So what was right stays right, and nothing is missing.
-2. A signal may come earlier than it did: a broker serves until the controller has moved what it leads.
+2. A signal may come earlier than it did: a broker serves until the controller has moved what it leads. It does not come
+   before the broker was elected: its next heartbeat, which a signal sends, takes it out of elections
+   (BrokerLifecycleManager#beginControlledShutdown, ClusterControlManager#isActive).
 3. A logger prints all of its lines up to its end, and none behind it. Some print on, as in 4.x.
 """
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -18,6 +21,7 @@ from validation.metamorphic.log_files import Files, brokers, node
 from validation.metamorphic.tree import parts
 
 SIGNAL, BEGIN = "Terminating process due to signal SIGTERM", "Registered signal handlers"
+ELECTED = re.compile(r"\] Leader \S+ .*starts at leader epoch ")
 LEADS, LASTS = (0, 0, 20, 200, 2000), (5, 140, 2000)
 """Milliseconds by which the signal comes earlier, and by which all loggers have ended after it, at most."""
 SHARE = 0.8
@@ -33,12 +37,12 @@ SURVIVORS = frozenset(
 
 
 class _End:
-    """The end of a process that began, was told to stop at `stop`, and had a next one `until` which its lines go."""
+    """The end of a process: told to stop at `stop`, not before `earliest`, with a next one `until` which its lines go."""
 
-    def __init__(self, random: Random, begin: datetime, stop: datetime, until: datetime) -> None:
+    def __init__(self, random: Random, earliest: datetime, stop: datetime, until: datetime) -> None:
         lead = timedelta(milliseconds=random.uniform(0, random.choice(LEADS)))
         self.stop, self.until = stop, until
-        self.signal = min(stop, max(begin + timedelta(seconds=2), stop - lead))
+        self.signal = min(stop, max(earliest, stop - lead))
         self._random, self._last = random, random.choice(LASTS)
         self._ends: dict[str, datetime] = {}
 
@@ -65,18 +69,16 @@ def end_early(random: Random, files: Files) -> Files | None:
 
 
 def _stops(files: Files, name: str) -> Iterator[tuple[datetime, datetime, datetime]]:
-    """Yield when each process of a node began that was told to stop, when it was, and when the next one began."""
-    times = sorted(
-        (found.time, SIGNAL in line)
-        for path in files
-        if node(path) == name
-        for line in files[path]
-        if (SIGNAL in line or BEGIN in line) and (found := parts(line)) is not None
+    """Yield how early each process of a node may be told to stop that was, when it was, and when the next one began."""
+    of_node = [line for path in files if node(path) == name for line in files[path]]
+    times, elected = (
+        sorted((found.time, SIGNAL in line) for line in of_node if is_one(line) and (found := parts(line)) is not None)
+        for is_one in (lambda line: SIGNAL in line or BEGIN in line, ELECTED.search)
     )
     times.append((datetime.max.replace(tzinfo=UTC), False))
     for (begin, _), (stop, stops), (until, _) in zip(times, times[1:], times[2:], strict=False):
         if stops:
-            yield begin, stop, until
+            yield max(begin + timedelta(seconds=2), *(time for time, _ in elected if time < stop), begin), stop, until
 
 
 def _printed_lines(lines: list[str], ends: list[_End]) -> Iterator[str]:

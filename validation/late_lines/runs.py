@@ -2,6 +2,7 @@
 
 import tarfile
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +16,7 @@ from tidegauge.traces.kafka_logs.capture import FOLDER
 from validation.late_lines.delays import Late, late
 from validation.late_lines.early_ends import end_early
 from validation.late_lines.faults import FAULTS, Fault
+from validation.late_lines.histories import Directory, Walks, merged
 from validation.metamorphic.cases import captures, logs
 from validation.metamorphic.log_files import Files
 from validation.metamorphic.tree import joined, write
@@ -23,6 +25,10 @@ SHARES = (0.1, 0.5, 1.0)
 """Of the lines that can be late; drawn for each run."""
 PARTITIONS, MEGABYTES, RATES = (4, 8, 16, 40), (0.3, 1.0), (10, 50, 200, 1000)
 """Of a simulated cluster; records a second. Small ones: threads that are silent leave the widest intervals."""
+MEMORY = Path("/dev/shm")
+"""Where directories are written that are judged once, if it is there."""
+HISTORIES, FAULTY = 1000, 100
+"""Walks of the reference in one directory, and those with a fault, each of which is judged alone."""
 
 
 @dataclass(frozen=True)
@@ -113,10 +119,14 @@ def judged(source: Source, files: Files, disks: bool = True) -> Judged:
     """Judge the logs of a capture after a change, with its checkpoint files beside them unless without `disks`."""
     checkpoints = source.folder.glob("*/*checkpoint") if disks else ()
     beside = {path.relative_to(source.folder).as_posix(): path.read_bytes() for path in checkpoints}
-    with tempfile.TemporaryDirectory(prefix="late-lines-") as place:
+    with _in_memory() as place:
         folder = Path(place) / source.folder.name
         write({**{path: joined(lines) for path, lines in files.items()}, **beside}, folder)
         return Judged.from_report(check([folder], CheckOptions(explained=0)))
+
+
+def _in_memory() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="late-lines-", dir=MEMORY if MEMORY.is_dir() else None)
 
 
 def simulated_runs(seed: int, count: int, faults: Mapping[str, Fault] | None = None) -> Iterator[tuple[Run, int]]:
@@ -125,7 +135,7 @@ def simulated_runs(seed: int, count: int, faults: Mapping[str, Fault] | None = N
     for number in range(count):
         random = Random(f"simulated {seed}/{number}")
         partitions, place_only = random.choice(PARTITIONS), random.random() < 0.5
-        with tempfile.TemporaryDirectory(prefix="late-lines-") as place:
+        with _in_memory() as place:
             source = Source(Path(place), True)
             Cluster(source.folder, partitions, random.randrange(1 << 30)).run(
                 int(random.uniform(*MEGABYTES) * 1e6), random.choice(RATES)
@@ -140,6 +150,64 @@ def simulated_runs(seed: int, count: int, faults: Mapping[str, Fault] | None = N
             made = late(random, files, random.choice(SHARES), place_only)
             plain = judged(source, files) if faults else None
             yield Run(number, source, place_only, made, HEALTHY, judged(source, made.files), name, plain), partitions
+
+
+# Walks of the reference (histories.py). A shared directory tells whether all of its histories are right; only where it is
+# not are they judged one by one. A fault is judged alone, so that what is told is told of it.
+
+WALKS = Source(Path("walks"), True)
+_walks = Walks()
+
+
+@dataclass(frozen=True)
+class Walked:
+    """A directory of walks with late lines: the lines that moved, and what is wrong, by partition."""
+
+    histories: int
+    moved: int
+    wrong: tuple[str, ...]
+
+
+def walked(seed: int, number: int, count: int = HISTORIES) -> Walked:
+    """Judge a directory of so many walks with late lines."""
+    directory, made = late_walks(seed, number, count)
+    said = tuple(f"walks {seed}/{number}, {one}" for one in _wrong(directory.common, made))
+    return Walked(count, sum(one.moved for one in made.values()), said)
+
+
+def _wrong(common: Files, made: Mapping[str, Late]) -> Iterator[str]:
+    """Yield what is wrong with each of these walks; halves are judged until one is left."""
+    after = judged(WALKS, merged((common, *(one.files for one in made.values()))))
+    if after == HEALTHY:
+        return
+    names, half = list(made), len(made) // 2
+    parts = [{name: made[name] for name in part} for part in (names[:half], names[half:])] if half else []
+    wrong = [one for part in parts for one in _wrong(common, part)]
+    yield from wrong or [f"{names[0]} to {names[-1]}: {after}"]
+
+
+def late_walks(seed: int, number: int, count: int = HISTORIES) -> tuple[Directory, dict[str, Late]]:
+    """Return a directory of walks as it is, and each of them with late lines."""
+    random = Random(f"walks {seed}/{number}")
+    directory = Directory(random, count, _walks.walker())
+    share, place_only = random.choice(SHARES), random.random() < 0.5
+    return directory, {tp: late(random, files, share, place_only) for tp, files in directory.histories.items()}
+
+
+def walked_faults(seed: int, number: int, count: int = FAULTY) -> Counter[tuple[str, str]]:
+    """Judge walks with a fault each, without late lines and with them; return how many there are and are told, by fault."""
+    random, names = Random(f"faulty walks {seed}/{number}"), list(FAULTS)
+    directory = Directory(random, count, _walks.walker())
+    said: Counter[tuple[str, str]] = Counter()
+    for at, files in enumerate(directory.histories.values()):
+        name = names[(number * count + at) % len(names)]
+        faulty = FAULTS[name](random, files)
+        if faulty is None:
+            continue
+        moved = late(random, faulty, random.choice(SHARES), random.random() < 0.5).files
+        plain, after = (judged(WALKS, merged((directory.common, one))) != HEALTHY for one in (faulty, moved))
+        said.update({(name, "runs"): 1, (name, "plain"): plain, (name, "late"): after})
+    return said
 
 
 def _drawn(sources: list[Source], seed: int, number: int) -> tuple[Random, Source, bool]:

@@ -74,7 +74,7 @@ def parts(text: str) -> Parts | None:
     found = _LINE.fullmatch(text)
     if found is None:
         return None
-    when = datetime.strptime(found["time"].ljust(26, "0"), "%Y-%m-%d %H:%M:%S,%f").replace(tzinfo=UTC)
+    when = datetime.fromisoformat(f"{found['time'].replace(',', '.'):0<26}+00:00")
     return Parts(when, found["level"], found["thread"], found["message"], found["logger"])
 
 

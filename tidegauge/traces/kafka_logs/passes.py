@@ -287,10 +287,13 @@ def _was_fetched(node: Node, nodes: Sequence[Node], fetches: Sequence[LoggedFetc
         for fetch in fetches
     )
     sends = (send for other in nodes for send in other.broker.sends if send.leader == node.id and not send.lost)
-    # Nothing is recorded of a fetch that was refused, because its topic was deleted.
-    refused = sum(fetch.replica >= 0 and any(response.error for response in fetch.responses.values()) for fetch in fetches)
+    # Nothing is recorded of a fetch that was refused, because its topic was deleted, nor of one that diverges.
+    unrecorded = sum(
+        fetch.replica >= 0 and any(response.error or response.diverging for response in fetch.responses.values())
+        for fetch in fetches
+    )
     # Of two requests the first may have got a diverging epoch, and the last no response: a third shows that one was served.
-    return served or sum(send.requests for send in sends if send.asked) - refused > 2
+    return served or sum(send.requests for send in sends if send.asked) - unrecorded > 2
 
 
 def _may_have_fetched(node: Node, reading: Reading) -> bool:

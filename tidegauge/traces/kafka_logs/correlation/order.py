@@ -279,7 +279,7 @@ _VALUES = {
     "BecomeFollower": (FOLLOW, ("leader_epoch", "leo", "hw")),
     "LeaderAppend": (APPEND, ("rec_base", "rec_end")),
     RAISED: (RAISE, ("hw_before", "hw")),
-    "ShrinkIsr": (SHRINK, ("isr", "leo", "hw")),
+    "ShrinkIsr": (SHRINK, ("isr", "leo", "hw", "partition_epoch")),
     "ExpandIsr": (EXPAND, ("isr", "partition_epoch")),
     "HandleAlterPartitionResponse": (ISR, ("isr", "hw_before", "hw", "partition_epoch")),
     "LogStartMoved": (LOG_START, ("log_start",)),
@@ -394,8 +394,10 @@ def take(row: Row, at: int, replica: Replica, leader: Leader) -> tuple[int, Repl
             broken = BREAKS_RULE
         after = replica._replace(hw=hw, cause=-1, due=UNKNOWN)
     elif kind == SHRINK:
-        isr, leo, hw = values
+        isr, leo, hw, partition_epoch = values
         fits = _may_be(replica.leo, leo) and _may_be(replica.hw, hw)
+        if not _may_be(replica.partition_epoch, partition_epoch):
+            broken = BREAKS_RULE
         if replica.isr != UNKNOWN and isr != UNKNOWN:
             # Whoever has the whole log is caught up, and is not removed (Partition#isFollowerOutOfSync).
             removed = replica.isr & ~isr
@@ -415,9 +417,11 @@ def take(row: Row, at: int, replica: Replica, leader: Leader) -> tuple[int, Repl
         # Partition#makeLeader looks at the high watermark last, at what was counted in the same leader epoch.
         if (replica.role, replica.epoch) == (LEADS, epoch) and isr != UNKNOWN and hw > hw_before:
             broken = BREAKS_RULE if UNKNOWN != _lowest(replica, leader.own, isr) < hw else broken
-        # A leader keeps the log ends that it recorded before it was elected again (finding F2).
+        # A leader that is elected again keeps the log ends that it recorded (finding F2); one that followed has none
+        # (Replica#resetReplicaState).
+        counted = (-1,) * len(replica.counted) if replica.role == FOLLOWS else replica.counted
         leo = leo if leo != UNKNOWN else replica.leo
-        after = Replica(leo, hw, epoch, LEADS, isr, 0, -1, UNKNOWN, replica.counted, replica.min_isr, partition_epoch)
+        after = Replica(leo, hw, epoch, LEADS, isr, 0, -1, UNKNOWN, counted, replica.min_isr, partition_epoch)
     elif kind == FOLLOW:
         epoch, leo, hw = values
         fits = _may_be(replica.leo, leo) and _may_be(replica.hw, hw)

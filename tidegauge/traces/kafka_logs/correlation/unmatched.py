@@ -83,11 +83,12 @@ def unmatched(
             )
         gaps += _requests_without_line(node)
     of_id = {node.id: node for node in reported}
+    responses = {node.id: _response_steps(node) for node in reported}
     for leader, replica, fetcher in sorted(channels):
         if leader in of_id and replica in of_id:
             channel = channels[leader, replica, fetcher]
             gaps += _full_fetches(of_id[leader], of_id[replica], channel, matched, broken)
-            gaps += _last_requests(of_id[leader], of_id[replica], channel, matched)
+            gaps += _last_requests(of_id[leader], of_id[replica], channel, matched, responses[replica])
     return gaps + list(_proposals_without_line(reported))
 
 
@@ -291,7 +292,22 @@ class _LastLogged(NamedTuple):
     time: int | None
 
 
-def _last_requests(leader: Node, follower: Node, channel: _Channel, matched: Mapping[int, Send]) -> Iterator[Gap]:
+def _response_steps(follower: Node) -> Mapping[object, list[LoggedStep]]:
+    """Return the steps that take a response over, by the key of its request."""
+    taken: dict[object, list[LoggedStep]] = {}
+    for step in follower.broker.steps:
+        for key in step.depends_on if step.name in TAKES_RESPONSES else ():
+            taken.setdefault(key, []).append(step)
+    return taken
+
+
+def _last_requests(
+    leader: Node,
+    follower: Node,
+    channel: _Channel,
+    matched: Mapping[int, Send],
+    responses: Mapping[object, list[LoggedStep]],
+) -> Iterator[Gap]:
     """Yield gaps where a follower handled responses to unlogged requests before the first, or after the last one."""
     if not leader.runs:
         return
@@ -308,21 +324,16 @@ def _last_requests(leader: Node, follower: Node, channel: _Channel, matched: Map
     logged = [_LastLogged(None, -1, None)]
     logged += [_LastLogged(run, of_run[-1][0], of_run[-1][1].request.handled) for run, of_run in of_runs.items()]
     ends = [*(of_run[0][0] for of_run in of_runs.values()), len(sends)]
-    apart = {("answered", id(send)) for last, end in zip(logged, ends, strict=True) for send in sends[last.place + 1 : end]}
-    handlers: dict[object, list[LoggedStep]] = {}
-    for step in follower.broker.steps if apart else ():
-        for key in apart.intersection(step.depends_on) if step.name in TAKES_RESPONSES else ():
-            handlers.setdefault(key, []).append(step)
     following = [*of_runs, len(leader.runs)]
     for (run, place, time), end, next_run in zip(logged, ends, following, strict=True):
         # Rule 2: a leader that was told to stop may have served its last requests without logging them.
         if run is not None and leader.runs[run].served_on:
             continue
-        behind = [send for send in sends[place + 1 : end] if ("answered", id(send)) in handlers]
+        behind = [send for send in sends[place + 1 : end] if ("answered", id(send)) in responses]
         # A process of the leader without a request of this fetcher may have counted them, told to stop before it answered.
         between = [one for one in leader.runs[0 if run is None else run + 1 : next_run] if one.served_on]
-        behind = [send for send in behind if not _answered_behind(leader, between, send, handlers["answered", id(send)])]
-        steps = [step for send in behind for step in handlers["answered", id(send)]]
+        behind = [send for send in behind if not _answered_behind(leader, between, send, responses["answered", id(send)])]
+        steps = [step for send in behind for step in responses["answered", id(send)]]
         # Fetches that diverge, are out of range or are refused are not recorded (Partition#fetchRecords).
         unrecorded = [step for step in steps if step.name != _RECORDED or not _records(leader, run, step)]
         # One response alone, to a fetch that a line records, proves nothing: the leader was killed before it logged it.

@@ -163,7 +163,7 @@ def positions_read(block: bytes) -> tuple[Sequence[int], Sequence[int], Sequence
 
 SEE = "[time] LEVEL [thread] message (logger)"
 _DIGIT = re.compile(r"\d")
-_TEXT = re.compile(rb"[^\x01-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\xff]")
+_TEXT = re.sub(rb"[\x01-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\xff]", b"", bytes(range(256)))
 _NOT_ASCII = re.compile(rb"[\x80-\xff]+")
 
 
@@ -380,7 +380,7 @@ def is_binary(content: bytes) -> bool:
     with suppress(UnicodeDecodeError):
         getincrementaldecoder("utf-8")().decode(head)
         head = _NOT_ASCII.sub(b"x", head)
-    return 3 * len(_TEXT.sub(b"", head)) >= max(1, len(head))
+    return 3 * len(head.translate(None, _TEXT)) >= max(1, len(head))
 
 
 _FIRST = "Log4jControllerRegistration$"

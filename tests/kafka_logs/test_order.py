@@ -349,8 +349,11 @@ def _breaking(rows: Sequence[search.Row], one: Sequence[int], peers: int) -> Ite
 
 def test_a_proposal_comes_behind_the_registration_that_it_names() -> None:
     """A shrink that proposes what was proposed before the registration was read: a fetch counted before both forbids it."""
+    start, role = leads(0, 0)
+    role.fields["partition_epoch"] = 0
     steps = [
-        *leads(0, 0),
+        start,
+        role,
         counts("a", 2, 10, 2, 0),
         counts("b", 2, 11, 3, 0),
         appends("c", 2, 20, 0),

@@ -1,6 +1,7 @@
 """What becomes of ISR proposals at their leader: sent, refused before they are sent, ignored as metadata came first."""
 # ruff: noqa: E501
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,14 @@ import pytest
 
 from tests.kafka_logs.hand import DELETED, LEADS, LOADED, PART, REQUEST_HANDLER, STARTED, broker, events, request
 from tidegauge.traces.kafka_logs import Capture, read
+from tidegauge.traces.kafka_logs.capture import shipped
+from validation.metamorphic.cases import logs
 
 LED = (*LEADS[:2], LEADS[2].format("1"))
 COMMITTED = "CommittedPartitionState(isr=Set({}), leaderRecoveryState=RECOVERED)"
 ANOTHER = "data-plane-kafka-request-handler-1"
 ALTER = "alter-partition-channel-manager"
+AHEAD = re.compile(r"^(\[2026-11-21 08:27:)(\d\d)")
 
 
 def pending(peer: int) -> str:
@@ -208,3 +212,15 @@ def test_the_signal_to_stop_may_come_between_two_lines_of_a_thread(tmp_path: Pat
     )
     capture = broker(tmp_path, STARTED, *LOADED, LED, sets, STOPS)
     assert [event.event for trace in capture.traces for event in trace.events] == ["Start", "BecomeLeader", "Stop"]
+
+
+def test_a_change_comes_behind_its_proposal_without_the_controllers_requests(tmp_path: Path) -> None:
+    """The clock of the leader is ahead, so that only the partition epochs tell (ISR-04)."""
+    for path, lines in logs(shipped()["4.2.0/b-kill-leader"]).items():
+        if path != "n100/request.log":
+            (tmp_path / path).parent.mkdir(exist_ok=True)
+            later = [AHEAD.sub(lambda found: f"{found[1]}{int(found[2]) + 5:02}", line) for line in lines]
+            (tmp_path / path).write_text("\n".join(later if path.startswith("n2/") else lines) + "\n")
+    (trace,) = (trace for trace in read(tmp_path).traces if trace.tp == "alpha-0")
+    order = [event.event for event in trace.events if event.event in ("ExpandIsr", "AlterPartition")]
+    assert order == ["ExpandIsr", "AlterPartition"]

@@ -224,7 +224,10 @@ class LoggedController:
         self._uncommitted.note(partial(self._withdrawn.setdefault, step))
         # The change that it makes may be read from the log of another controller.
         if parsed.tp in self.epochs:
-            step.depends_on += (("metadata", parsed.tp, self.epochs[parsed.tp]),)
+            step.depends_on += (
+                ("metadata", parsed.tp, self.epochs[parsed.tp]),
+                ("proposed", parsed.tp, self.epochs[parsed.tp]),
+            )
             step.provides += (("altered", parsed.tp, self.epochs[parsed.tp] + 1),)
 
     def broker_registered(self, parsed: ParsedLine) -> None:

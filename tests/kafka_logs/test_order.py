@@ -227,6 +227,21 @@ def test_a_replica_with_many_steps_that_no_order_fits_takes_back_ever_fewer(monk
     assert taken < MOST_TAKEN
 
 
+def test_two_brokers_in_one_log_cost_little_for_each_step_that_no_order_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every few steps one has a value of another log; none alone needs as many orders as there may be for one."""
+    monkeypatch.setattr(search, "MOST_TAKEN_BACK", 400)
+    steps, limits = leads(9, 0), []
+    for second in range(12):
+        begins = 100 * second + 3
+        steps += [counts(f"T{at}", begins, begins + 50, 2, 1 + at) for at in range(4)]
+        steps.append(raises(f"R{second}", begins, begins + 60, 5, 9))
+    for most in (20_000, 100):
+        monkeypatch.setattr(search, "MOST_IN_ALL", most)
+        order(steps, LEADER, found := Ordered())
+        limits.append(len(found.at_limit))
+    assert limits[0] < limits[1]
+
+
 MOST_TAKEN = 15_000
 """With MOST_TAKEN_BACK for each of them it is three times as many."""
 

@@ -28,7 +28,8 @@ Rules of this file
 4. If no order fits, the step that holds the others up is given up: it goes where its stamp puts it, and the judge sees it
    there. The search is bounded: at most MOST_TAKEN_BACK steps are taken back for one that is given up, out of the last
    ROWS_BACK; half as many after each time that was not enough, for stamps in whole seconds leave every step of a second
-   open.
+   open, and after each step that is given up behind the first MOST_IN_ALL, for two brokers' lines that are taken for one
+   broker's have no order anywhere.
 
 | step | one or two | when, and under which lock | Kafka |
 |---|---|---|---|
@@ -80,6 +81,8 @@ from tidegauge.traces.kafka_logs.parsing.parsed_line import leos
 MOST_TAKEN_BACK, LEAST_TAKEN_BACK, ROWS_BACK, ROWS_AHEAD = 4000, 10, 400, 96
 """Steps that are taken back for one that is stuck, at most and at least; rows back to which it goes at most; rows that are
 looked at ahead."""
+MOST_IN_ALL = 4_000
+"""Steps that are taken back for all that are stuck, before fewer are for each."""
 
 (OTHER, START, LEAD, FOLLOW, APPEND, COUNT, RAISE, SHRINK, EXPAND, ISR, LOG_START, GONE, FORGET, UNNAMED) = range(14)
 (SKIPPED, RESPONSE, SHOWN, ACKNOWLEDGED, REFUSED, SENT, IDLE) = range(14, 21)
@@ -580,7 +583,7 @@ class _Search:
         dead: set[tuple[int, frozenset[int], Replica]] = set()
         # How far the search came before it had to go back, and where it was then.
         furthest, stuck = -1, stack[0]
-        taken_back, limit = 0, MOST_TAKEN_BACK
+        taken_back, in_all, limit = 0, 0, MOST_TAKEN_BACK
         while stack[-1].front < len(self.rows):
             node = stack[-1]
             if node.choices is None:
@@ -609,9 +612,11 @@ class _Search:
                 continue
             # No order fits, or none was found within the limit. One step is given up: it goes where its stamp puts it.
             at, broken = self._blocking(stuck)
+            in_all += taken_back
             if taken_back > limit:
-                limit = max(limit // 2, LEAST_TAKEN_BACK)
                 placement.at_limit.append(self.rows[at].step)
+            if taken_back > limit or in_all > MOST_IN_ALL:
+                limit = max(limit // 2, LEAST_TAKEN_BACK)
             self.given_up.add(at)
             placement.stuck.append((self.rows[at].step, broken))
             del taken[stack[0].depth :]
@@ -683,7 +688,10 @@ class _Search:
             row = rows[at]
             if row.begins >= (second if row.ends == first else first):
                 continue
-            if all(one < front or one in beyond for one in row.follows):
+            for one in row.follows:
+                if one >= front and one not in beyond:
+                    break
+            else:
                 yield at
 
     def _choices(self, node: _Node) -> Iterator[TakenRow]:

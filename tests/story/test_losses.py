@@ -161,3 +161,18 @@ def test_what_a_follower_copies_again_is_no_loss(telling: Telling) -> None:
         (400, 0, "high watermark")
     ]
     assert story.losses == []
+
+
+def test_a_follower_above_whose_own_high_watermark_records_are_cut_cannot_tell_that_none_was_committed(
+    telling: Telling,
+) -> None:
+    """It lags behind its leader's: only a clean election, or that it led itself, tells."""
+    cut = (follows(1, 2, 5, 950, 800), TRUNCATES)
+
+    def above(*before: str) -> str:
+        return next(loss.committed for loss in telling(log(*before, *cut)).losses if loss.first == 800)
+
+    assert above(follows(1, 3, 4, 500, 500)) == "unknown"
+    assert above(leads(1, 4, 500, 500, "1,2")) == "no"
+    assert above(leads(1, 4, 900, 500, "1,2")) == "unknown"
+    assert above(leads(1, 3, 500, 500, "1,2"), follows(1, 3, 4, 500, 500)) == "unknown"

@@ -51,7 +51,7 @@ class Loss:
     time: str
     order: int
     generation: int
-    cause: object = None
+    cause: tuple[str, object] = ("", None)
     missing_line: str | None = None
     nodes: list[int] = field(default_factory=list)
     copies: list[int] = field(default_factory=list)
@@ -263,7 +263,7 @@ class _Bill:
         cause = self._cause(truncation, led)
         event = next((one for one in self.led if one.epoch == cause[1] and (one.disk or one.clean is False)), None)
         time = event.time if event is not None and cause[0] in (UNCLEAN, DISK) else truncation.time
-        own, committed_to = self._committed_to(truncation, led)
+        bound, committed_to = self._committed_to(truncation, led)
         sources = list(
             dict.fromkeys([*truncation.sources, *([led.source] if led is not None and cause[0] in (UNCLEAN, DISK) else [])])
         )
@@ -272,7 +272,7 @@ class _Bill:
             return
         if begin <= to:
             return
-        for first, end, committed in _parts(to, begin, own, committed_to):
+        for first, end, committed in _parts(to, begin, bound, committed_to):
             why, allowed = _reason(cause, committed)
             loss = Loss(
                 self.partition,
@@ -369,10 +369,10 @@ class _Bill:
                 break  # what this node had by then is what that leader had
         return BELOW, led.epoch if led is not None else None
 
-    def _committed_to(self, truncation: StoryEntry, led: _Led | None) -> tuple[bool, int | None]:
-        """Return whether nothing above was committed, and up to which offset the node's history was.
+    def _committed_to(self, truncation: StoryEntry, led: _Led | None) -> tuple[int | None, int | None]:
+        """Return from which offset on nothing above the second one was committed, and up to which offset the history was.
 
-        The first is false where neither the node's own high watermark nor a clean election bounds what was committed.
+        The first is None where neither the node's own high watermark nor a clean election bounds what was committed.
         """
         own = None if "doubtful" in truncation.said else truncation.fields["high_watermark"]
         reached = [
@@ -384,14 +384,54 @@ class _Bill:
         committed = max([*reached, *([own] if own is not None else [])], default=None)
         # Nothing of an older epoch at or above the first offset of a leader that was elected cleanly was ever committed.
         if led is not None and led.clean is True and not led.disk and led.offset is not None and own is None:
-            return True, led.offset if committed is None else min(committed, led.offset)
-        return own is not None, committed
+            return 0, led.offset if committed is None else min(committed, led.offset)
+        return None if own is None else self._bound(truncation, led), committed
+
+    def _bound(self, truncation: StoryEntry, led: _Led | None) -> int | None:
+        """Return from which offset on a replica's own high watermark bounds what was committed.
+
+        A follower's lags behind its leader's, and so does that of a new leader below its first offset: what was committed
+        there is known to be on a leader that was elected cleanly, if its replicas truncate by epochs and its log was whole.
+        """
+        whole = truncation.fields["to"] >= truncation.fields["high_watermark"]
+        if truncation.basis != "high watermark" and led is not None and led.clean is True and not led.disk and whole:
+            return 0
+        roles = [
+            one
+            for one in self.entries
+            if one.kind in ("leader", "follower") and one.node == truncation.node and one.order <= truncation.order
+        ]
+        following = roles.pop() if roles and roles[-1].kind == "follower" else None
+        # An election gives no offset: the load line that it is told by may be an old one.
+        if truncation.basis != "high watermark":
+            if following is not None and "led before" in following.said:
+                return 0
+            before = [one for one in self.led if one.order < (led.order if led is not None else truncation.order)]
+            if not roles and before and before[-1].node == truncation.node:
+                return 0
+        return roles[-1].fields["offset"] if roles and roles[-1].kind == "leader" else None
 
     # The list.
 
     def _add(self, loss: Loss) -> None:
         """Add a loss, or join it to the one that it is."""
         for other in self.found:
+            # What one replica cannot tell of these records, another one's line may.
+            same = loss.first is not None and (loss.first, loss.end, loss.cause[1]) == (
+                other.first,
+                other.end,
+                other.cause[1],
+            )
+            if same and "unknown" in (loss.committed, other.committed):
+                if other.committed == "unknown":
+                    other.committed, other.why, other.allowed, other.cause = (
+                        loss.committed,
+                        loss.why,
+                        loss.allowed,
+                        loss.cause,
+                    )
+                _merge(other, loss)
+                return
             if other.committed != loss.committed or other.cause != loss.cause:
                 continue
             if loss.first is None or other.first is None or loss.end is None or other.end is None:
@@ -471,16 +511,19 @@ def _is_of_earlier_epoch(high_watermark: KnownHighWatermark, led: _Led) -> bool:
     return led.epoch is None or high_watermark.leader_epoch < led.epoch
 
 
-def _parts(first: int, end: int, own: bool, committed_to: int | None) -> Iterator[tuple[int, int, str]]:
-    """Divide offsets by whether they were committed."""
+def _parts(first: int, end: int, bound: int | None, committed_to: int | None) -> Iterator[tuple[int, int, str]]:
+    """Divide offsets by whether they were committed: above `committed_to` none was from `bound` on."""
     if committed_to is None:
         yield first, end, "unknown"
         return
     middle = min(max(committed_to, first), end)
     if first < middle:
         yield first, middle, "yes"
-    if middle < end:
-        yield middle, end, "no" if own else "unknown"
+    above = end if bound is None else min(max(bound, middle), end)
+    if middle < above:
+        yield middle, above, "unknown"
+    if above < end:
+        yield above, end, "no"
 
 
 def _reason(cause: tuple[str, object], committed: str) -> tuple[str, bool | None]:

@@ -91,7 +91,7 @@ def test_a_partition_whose_number_somebody_left_out_is_named_as_it_is(telling: T
 def test_a_broker_that_zookeeper_does_not_register_lost_no_directory(telling: Telling) -> None:
     story = telling(dated(REGISTERED))
     assert [(entry.kind, entry.node) for entry in story.entries] == [("not_registered", 4)]
-    assert any("restart this broker if ZooKeeper goes on without it" in line for line in headline(story))
+    assert any("restart this broker if this goes on" in line for line in headline(story))
     # Where it ends by it, that is what happened.
     error = "org.apache.zookeeper.KeeperException$NodeExistsException: KeeperErrorCode = NodeExists"
     ended = telling(dated(REGISTERED, STARTING, error))
@@ -552,3 +552,13 @@ def test_an_isr_of_too_few_members_is_told_as_such(telling: Telling, few: bool) 
         telling("".join(f"[2024-03-01 12:00:01,123] {line} (kafka.cluster.Partition)\n" for line in (shrinks, updated)))
     )
     assert ("the ISR went from [1, 2, 3] to [1], fewer than min.insync.replicas" in text) == few
+
+
+def test_a_line_that_a_shipper_sent_again_is_no_second_log(telling: Telling) -> None:
+    first = "INFO Registered signal handlers for TERM, INT, HUP (org.apache.kafka.common.utils.LoggingSignalHandler)"
+    made = "INFO Created log for partition x-0 in /d/x-0 with properties {} (kafka.log.LogManager)"
+    again = dated(first, first, made)
+    assert [one.kind for one in telling(again).entries] == ["start", "start"]
+    assert [one.kind for one in telling(again + again.splitlines(keepends=True)[-1]).entries] == ["start", "start"]
+    later = made.replace("INFO", "INFO ")
+    assert [one.kind for one in telling(dated(first, first, made, later)).entries] == ["start", "start", "replica_lost"]

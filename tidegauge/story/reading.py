@@ -64,6 +64,11 @@ WITH_EXCEPTIONS = frozenset(
     {"fetch-error", "produce-error", "fatal", "directory-error", "fetch-refused", "not-deleted", "request-failed"}
 )
 """Statements behind which the exception says why."""
+ONCE = frozenset({"created", "directory-made", "loaded", "truncated", "truncated-fully", "no-effect", "below"}) | {
+    "truncating-to-high-watermark",
+    "truncating-to-epoch",
+}
+"""Statements that nobody prints twice at one time: the second one is a log shipper's, that tried again."""
 NEAR, FAR, LONGEST_TRACE = 3, 12, 200
 """Lines to an exception, behind one that mail wrapped, or, if no line between them has a date, any one; and to its cause."""
 _MOST_BEHIND, _MOST_BETWEEN = 600, 3_000
@@ -385,6 +390,7 @@ def in_order(files: Iterable[ReadFile]) -> list[SourcedLine]:
     """Return the lines of all files by time, each once: a second copy of a file says nothing new."""
     lines: list[SourcedLine] = []
     seen: dict[tuple[object, ...], ReadFile] = {}
+    told: set[tuple[object, ...]] = set()
     for file in files:
         for line in file.found:
             # Two brokers may print the same at the same time: of nobody known, only what lies in one folder can be a copy.
@@ -396,8 +402,11 @@ def in_order(files: Iterable[ReadFile]) -> list[SourcedLine]:
                 line.partition,
                 tuple(sorted(line.fields.items())),
             )
-            if line.time and seen.setdefault(key, file) is not file:
+            first = seen.setdefault(key, file)
+            if line.time and (first is not file or (line.says.kind in ONCE and key in told)):
                 continue
+            if line.says.kind in ONCE:
+                told.add(key)
             lines.append(line)
     lines.sort(key=lambda line: line.order)
     return lines

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.story.test_losses import log
-from tidegauge.story.sentences import headline
+from tidegauge.story.sentences import headline, story_text
 from tidegauge.story.story import Story, happened
 
 Telling = Callable[..., Story]
@@ -271,3 +271,54 @@ def test_a_frame_that_a_terminal_draws_is_no_part_of_an_exception(telling: Telli
     exception = "java.lang.IllegalStateException: it is still starting up"
     text = f"[2026-01-01 00:00:00,000] {LOADING}    │\n│ {exception}      │\n"
     assert only(telling(text), "process_failed")["cause"] == exception
+
+
+def test_a_broker_that_the_controller_does_not_know_and_a_controller_that_is_not_the_active_one(telling: Telling) -> None:
+    heartbeat = "[BrokerLifecycleManager id=2] Broker 2 sent a heartbeat request but received error STALE_BROKER_EPOCH."
+    refused = only(telling(dated(f"WARN {heartbeat}", f"WARN {heartbeat}")), "not_registered")
+    assert (refused["node"], refused["error"], refused["times"]) == (2, "STALE_BROKER_EPOCH", 2)
+    failed = "INFO [QuorumController id=1] processBrokerHeartbeat: event failed with StaleBrokerEpochException in 45 us."
+    unknown = only(
+        telling(dated(f"{failed} Exception message: No broker registration found for broker id 3")), "not_registered"
+    )
+    assert unknown["node"] == 3
+    assert only(telling(dated(failed)), "not_registered")["node"] is None
+    unable = "INFO [BrokerLifecycleManager id=4] Unable to register broker 4 because the controller returned error {}"
+    assert only(telling(dated(unable.format("DUPLICATE_BROKER_REGISTRATION"))), "not_registered")["node"] == 4
+    passing = telling(dated(unable.format("NOT_CONTROLLER")))
+    assert only(passing, "not_controller")["active"] is None
+    assert not any(happened(entry) for entry in passing.entries)
+    exception = "org.apache.kafka.common.errors.NotControllerException: {}\n"
+    asked = telling(exception.format("The active controller appears to be node 3."))
+    assert "node 3 is" in story_text(asked)
+    assert "none is" in story_text(telling(exception.format("No controller appears to be active.")))
+
+
+def test_a_disk_that_was_full_as_a_file_was_closed_is_told_with_or_without_its_exception(telling: Telling) -> None:
+    full = "WARN No space left on device (kafka.utils.CoreUtils$)"
+    assert only(telling(dated(full)), "request_failed")["error"] == "No space left on device"
+    with_cause = telling(dated(full, "java.io.IOException: No space left on device"))
+    assert only(with_cause, "request_failed")["error"] == "java.io.IOException: No space left on device"
+    assert telling(dated("WARN Stream closed (kafka.utils.CoreUtils$)")).entries == []
+
+
+def test_a_directory_ends_where_the_json_around_its_line_does(telling: Telling) -> None:
+    line = '{"level": "WARN", "message": "Stopping serving logs in dir /data/1", "loggerName": "kafka.log.LogManager"}\n'
+    assert only(telling(line), "directory_failed")["directory"] == "/data/1"
+
+
+def test_a_directory_that_is_gone_while_its_broker_runs(telling: Telling) -> None:
+    file = "/tmp/d/replication-offset-checkpoint"
+    written = f"ERROR Error while writing to checkpoint file {file} (kafka.server.LogDirFailureChannel)"
+    gone = f"java.io.FileNotFoundException: {file}.tmp (No such file or directory)"
+    assert "deleted or unmounted while the broker ran" in "\n".join(headline(telling(dated(written, gone))))
+
+
+def test_a_heartbeat_without_an_answer_names_the_controller_that_gave_none(telling: Telling) -> None:
+    lost = (
+        "INFO [NodeToControllerChannelManager id=1 name=heartbeat] Cancelled in-flight {} request with correlation id 7 due "
+        "to node 8 being disconnected (elapsed time since creation: 4510ms, elapsed time since send: 4505ms)"
+    )
+    unreachable = only(telling(dated(lost.format("BROKER_HEARTBEAT"))), "unreachable")
+    assert (unreachable["node"], unreachable["peer"]) == (1, 8)
+    assert telling(dated(lost.format("BROKER_REGISTRATION"))).entries == []

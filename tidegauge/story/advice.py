@@ -41,6 +41,10 @@ _STEPS = (
         "see that no other process, and no other machine by a shared volume, uses the directory that it names",
     ),
     (
+        ("-checkpoint.tmp (No such file or directory)",),
+        "see whether its log directory was deleted or unmounted while the broker ran, as by a clean-up of /tmp",
+    ),
+    (
         ("locking: java.io.IOException: Not supported",),
         "give the broker a file system that has locks: the one that is mounted there has none",
     ),
@@ -142,8 +146,8 @@ _STEPS_BY_KIND = {
         "see that most of the controllers run and that this node reaches them: their logs say whether one leads"
     ),
     "not_registered": (
-        "restart this broker if ZooKeeper goes on without it: clients and the controller do not see it until it is "
-        "registered"
+        "restart this broker if this goes on: clients and the controller do not see it until it is registered; no other "
+        "process may have its id"
     ),
 }
 """What to do about a process, whatever its lines say besides."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath, PureWindowsPath
 
 from tidegauge.story.reading import SourcedLine
-from tidegauge.story.state import SECOND, TOGETHER, NodeStory, StoryEntry, StoryState, join, optional
+from tidegauge.story.state import NO_LEADER, SECOND, TOGETHER, NodeStory, StoryEntry, StoryState, join, optional
 from tidegauge.traces.kafka_logs.parsing.parsed_line import ids, number
 
 LONG_START = 30 * SECOND
@@ -97,6 +97,19 @@ class Processes(StoryState):
         self.nodes[self.key(line)].expired = entry = self.add(replace(line, node=None), "session_expired")
         entry.said.add("any client")
 
+    def say_heartbeat_refused(self, line: SourcedLine) -> None:
+        """Tell the same by the controller's line, which names the broker only where it has no registration of it."""
+        error = "STALE_BROKER_EPOCH"
+        line = replace(line, node=optional(line, "broker"))
+        node = self.nodes[self.key(line)]
+        node.refused_by_controller = self.add_or_count(node.refused_by_controller, line, "not_registered", error=error)
+
+    def say_not_controller(self, line: SourcedLine) -> None:
+        """Tell a request to a controller that is not the active one, and which is, where the line has it."""
+        node = self.nodes[self.key(line)]
+        active = NO_LEADER if line.says.text.startswith("No ") else optional(line, "active")
+        node.inactive = self.add_or_count(node.inactive, replace(line, partition=None), "not_controller", active=active)
+
     def say_leaders_not_moved(self, line: SourcedLine) -> None:
         """Tell a broker that stops before the controller has moved its leaders away."""
         node = self.nodes[self.key(line)]
@@ -112,8 +125,9 @@ class Processes(StoryState):
 
     def say_request_failed(self, line: SourcedLine) -> None:
         """Tell a request that a broker could not do because of its disk or memory; others fail because of who sent them."""
-        if "java.io." in line.error or "java.lang.OutOfMemoryError" in line.error:
-            self.add(replace(line, partition=None), "request_failed", error=line.error)
+        error = line.error or ("No space left on device" if line.says.logger == "CoreUtils" else "")
+        if "java.io." in error or "java.lang.OutOfMemoryError" in error or line.says.logger == "CoreUtils":
+            self.add(replace(line, partition=None), "request_failed", error=error)
 
     def say_not_deleted(self, line: SourcedLine) -> None:
         """Tell files of a deleted topic that stay: no partition has them any more."""
@@ -122,8 +136,16 @@ class Processes(StoryState):
         node.undeleted = self.add_or_count(node.undeleted, replace(line, partition=None), "not_deleted", error=error)
 
     def say_not_registered(self, line: SourcedLine) -> None:
-        """Tell a broker that ZooKeeper still has of another session: the cluster does not see this one."""
+        """Tell a broker that ZooKeeper, or the controller of KRaft, has of another process, or not: nobody sees this one."""
         node = self.nodes[self.key(line)]
+        if line.fields["error"] == "NOT_CONTROLLER":
+            self.say_not_controller(line)
+            return
+        if line.says.logger == "BrokerLifecycleManager":
+            node.refused_by_controller = self.add_or_count(
+                node.refused_by_controller, line, "not_registered", error=line.fields["error"]
+            )
+            return
         if node.unregistered is not None and line.order - node.unregistered.order < TOGETHER:
             join(node.unregistered, line)
         else:

@@ -84,7 +84,7 @@ def _asides(story: Story) -> Iterator[str]:
     yield from (f"{entry_sentence(entry)}. No record is lost by that." for entry in resigned[:MOST_EVENTS])
     refused: dict[tuple[int | None, str], list[StoryEntry]] = defaultdict(list)
     for entry in story.entries:
-        if entry.kind in ("fetch_refused", "not_leader", "epoch_refused", "unreachable"):
+        if entry.kind in ("fetch_refused", "not_leader", "epoch_refused", "unreachable", "not_controller"):
             refused[entry.node, str(entry.fields.get("error", entry.kind)).partition(":")[0]].append(entry)
     for entries in list(refused.values())[:MOST_EVENTS]:
         more = f"; {len(entries) - 1:,} more such entries" if len(entries) > 1 else ""
@@ -300,7 +300,14 @@ def entry_sentence(entry: StoryEntry) -> str:
         ),
         "quorum": lambda: _quorum(entry, who),
         "unreachable": lambda: f"{who} could not reach node {fields['peer']}{_times(fields)}",
-        "not_registered": lambda: f"{who} could not register with ZooKeeper: {fields['error']}",
+        "not_registered": lambda: (
+            f"the controller has another registration of {who}, or none: {fields['error']}{_times(fields)}"
+            if "times" in fields
+            else f"{who} could not register with ZooKeeper: {fields['error']}"
+        ),
+        "not_controller": lambda: (
+            f"a controller was asked that is not the active one{_active(fields['active'])}{_times(fields)}"
+        ),
         "no_other_leader": lambda: (
             "the controller could not move the leader off a broker that stops: "
             + (
@@ -471,6 +478,10 @@ def _isr_change(entry: StoryEntry, who: str) -> str:
 
 def _at_offset(offset: object) -> str:
     return f" at offset {offset}" if offset is not None else ""
+
+
+def _active(node: int | None) -> str:
+    return "" if node is None else ": none is" if node < 0 else f": node {node} is"
 
 
 def _times(fields: dict[str, object]) -> str:

@@ -119,6 +119,8 @@ class NodeStory:
     fatal: StoryEntry | None = None
     expired: StoryEntry | None = None
     unregistered: StoryEntry | None = None
+    refused_by_controller: StoryEntry | None = None
+    inactive: StoryEntry | None = None
     undeleted: StoryEntry | None = None
     behind: StoryEntry | None = None
     unmoved: StoryEntry | None = None

@@ -42,11 +42,11 @@ _PARTITION_STATE = (
 _FROM_TO = r"\(?(?:offset=)?(?P<from>\d++)[^)]*+\) to \(?(?:offset=)?(?P<to>\d+)"
 _STATE = r"(?:Offset)?TruncationState\(offset=(?P<to>\d+), completed=(?P<completed>true|false)\)"
 _RESET = r"(?P<from>\d+)(?: to|;) (?>.*?offset (?:to )?(?=\d))(?P<to>\d+)"
-_DIR = r"(?P<directory>[^\s,()]+[^\s,().])"
+_DIR = r"(?P<directory>[^\s,()\"]+[^\s,().\"])"
 _TOPIC_DIR = r"(?P<directory>[^,)]*?)[/\\](?P<tp>[^/\\,)]+)"
 _DIRECTORY_ERROR = (
     r"(?P<what>(?:appending|creating(?! ephemeral)|deleting|fetching|flushing|loading|locking|reading checkpoint|renaming|rolling|truncating"
-    r"|writing)\b[^/\\:]{0,330}?)(?P<directory>(?:[A-Za-z]:)?[/\\][^\s,():]*[^\s,().:])(?:: (?P<error>.*))?"
+    r"|writing)\b[^/\\:]{0,330}?)(?P<directory>(?:[A-Za-z]:)?[/\\][^\s,():\"]*[^\s,().:\"])(?:: (?P<error>.*))?"
 )
 _OWN_FILE = r"(?:[A-Za-z]:)?[/\\][^\s:]{1,300}?(?:meta\.properties|checkpoint|\d{20}\.(?:log|index|timeindex|txnindex|snapshot))(?:\.tmp)?"
 _REGISTRATION = (
@@ -79,10 +79,16 @@ _PROCESS: tuple[Row, ...] = (
     ("session-expired", "ZK expired; shut down all controller components", "", r"\[SessionExpirationListener on (?P<node>\d+)\], $", (None, "1.0"), "KafkaController"),
     ("client-session-expired", "Unable to reconnect to ZooKeeper service, session ", r"0x\w+ has expired", "", (None, "3.9"), "ClientCnxn"),
     ("not-registered", "creating ephemeral at ", r"/brokers/ids/(?P<node>\d+), (?P<error>node already exists and owner '\S+ does not match current session)", "", ("1.1", "3.9"), "KafkaZkClient$CheckedEphemeral"),
+    ("not-registered", "Unable to register broker ", r"(?P<node>\d+) because the controller returned error (?P<error>[A-Z_]+)", "", ("2.8", None), "BrokerLifecycleManager"),
+    ("not-registered", " sent a heartbeat request but received error ", r"(?P<error>[A-Z_]+)", r"Broker (?P<node>\d+)$", ("2.8", None), "BrokerLifecycleManager"),
+    ("heartbeat-refused", "ailed with StaleBrokerEpochException", r"(?:.*?(?:for broker id|from broker) (?P<broker>\d+))?", r"\[(?:QuorumController id=|Controller )(?P<node>\d+)\] processBrokerHeartbeat: (?:event )?f$", ("2.8", None), "QuorumController"),
+    ("not-controller", "The active controller appears to be node ", r"(?P<active>\d+)", "", ("2.8", None), "NotControllerException"),
+    ("not-controller", "No controller appears to be active", "", "", ("2.8", None), "NotControllerException"),
     ("leaders-not-moved", "Error during controlled shutdown, ", r".{0,160}?: (?P<error>.*?)(?: \(kafka\.|$)", r"\[Kafka ?Server (?:id=)?(?P<node>\d+)\],? $", (None, "3.9"), "KafkaServer"),
     ("leaders-not-moved", "Proceeding to do an unclean shutdown as all the controlled shutdown attempts failed", "", r"\[Kafka ?Server (?:id=)?(?P<node>\d+)\],? $", (None, "3.9"), "KafkaServer"),
     ("migration", "No brokers are known to KRaft, waiting for brokers to register", "", r"\[KRaftMigrationDriver (?:id=)?(?P<node>\d+)\] $", ("3.4", "3.9"), "KRaftMigrationDriver"),
     ("request-failed", "rror when handling request", "", r"\[KafkaApi-(?P<node>\d+)\] E$", (None, "2.7"), "KafkaApis"),
+    ("request-failed", "No space left on device", r"(?= \(kafka\.utils\.CoreUtils)", "", (None, "3.9"), "CoreUtils"),
     ("stopped", "shut down completed", "", r"\[(?:KafkaServer|BrokerServer|ControllerServer) id=(?P<node>\d+)\] $", ("1.0", None), "KafkaServer"),
     ("stopped", "shut down completed", "", r"\[Kafka Server (?P<node>\d+)\], $", (None, "0.11"), "KafkaServer"),
     ("stopped", "Transition from SHUTTING_DOWN to SHUTDOWN", "", "", ("2.8", None), "BrokerServer, ControllerServer"),
@@ -150,6 +156,7 @@ _NODES: tuple[Row, ...] = (
     ("quorum-alone", "Did not receive fetch request from the majority of the voters within ", r"(?P<limit>\d+)ms", "", ("3.7", None), "LeaderState"),
     ("unreachable", "Connection to node ", r"(?P<peer>\d+) (?:\([^)]*\) )?could not be established", r"\[(?:RaftManager (?:id|nodeId)|Controller id|ReplicaFetcher replicaId|(?:Broker|Node)ToControllerChannelManager (?:broker|id))=(?P<node>\d+)[^\]]*\] $", ("1.0", None), "NetworkClient"),
     ("unreachable", "Disconnecting from node ", r"(?P<peer>\d+) (?:on \S+ )?due to (?:socket connection setup|request) timeout", r"\[(?:RaftManager (?:id|nodeId)|TransactionCoordinator id|Controller id|ReplicaFetcher replicaId|(?:Broker|Node)ToControllerChannelManager (?:broker|id))=(?P<node>\d+)[^\]]*\] $", ("2.7", None), "NetworkClient"),
+    ("unreachable", "Cancelled in-flight BROKER_HEARTBEAT request ", r".*? due to node (?P<peer>\d+) being disconnected", r"\[(?:Broker|Node)ToControllerChannelManager (?:broker|id)=(?P<node>\d+)[^\]]*\] $", ("3.2", None), "NetworkClient"),
     ("unreachable", "fails to send request ", r"(?>.*? to broker )(?:id:|Node\(|\S+ \(id: ?)(?P<peer>\d+)", r"Controller (?P<node>\d+) epoch \d+ $", (None, "3.9"), "RequestSendThread"),
 )
 

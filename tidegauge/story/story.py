@@ -115,7 +115,7 @@ def happened(entry: StoryEntry) -> bool:
         # Every start, and every change of the leader, has a moment without one.
         open_end = not entry.said & {"ended", "stopping"} and not entry.fields.get("resigned")
         return entry.fields["leader"] is None and (open_end or entry.fields["elections"] > 1)
-    if entry.kind in ("epoch_refused", "fetch_refused", "not_leader", "unreachable"):
+    if entry.kind in ("epoch_refused", "fetch_refused", "not_leader", "unreachable", "not_controller"):
         return bool(entry.fields["times"] > 3)
     return True
 

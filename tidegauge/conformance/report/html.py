@@ -380,6 +380,7 @@ def _words(entry: StoryEntry) -> str:
         "no_other_leader": lambda: "no other",
         "session_expired": lambda: "session lost",
         "not_registered": lambda: "unregistered",
+        "not_controller": lambda: "no controller",
         "not_leader": lambda: "does not lead",
         "out_of_range": lambda: "out of range",
         "directory_failed": lambda: "disk fails",

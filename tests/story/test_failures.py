@@ -322,3 +322,11 @@ def test_a_heartbeat_without_an_answer_names_the_controller_that_gave_none(telli
     unreachable = only(telling(dated(lost.format("BROKER_HEARTBEAT"))), "unreachable")
     assert (unreachable["node"], unreachable["peer"]) == (1, 8)
     assert telling(dated(lost.format("BROKER_REGISTRATION"))).entries == []
+
+
+def test_a_session_that_a_client_of_zookeeper_lost_is_the_brokers_if_the_broker_says_so_next(telling: Telling) -> None:
+    client = "WARN Unable to reconnect to ZooKeeper service, session 0x17 has expired (org.apache.zookeeper.ClientCnxn)"
+    own = "INFO [SessionExpirationListener on 1], ZK expired; shut down all controller components and try to re-elect"
+    in_a_folder = {"broker-1/server.log": dated(client, own)}
+    assert only(telling(in_a_folder), "session_expired")["node"] == 1
+    assert "broker 1 lost its session" in story_text(telling(in_a_folder))

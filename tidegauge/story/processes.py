@@ -84,6 +84,9 @@ class Processes(StoryState):
     def say_session_expired(self, line: SourcedLine) -> None:
         last = self.nodes[self.key(line)].expired
         if last is not None and line.order - last.order < TOGETHER:
+            # The client's line before it was this broker's own, then.
+            last.node = line.node
+            last.said.discard("any client")
             join(last, line)
         else:
             self.nodes[self.key(line)].expired = self.add(line, "session_expired")

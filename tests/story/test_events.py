@@ -140,3 +140,14 @@ def test_an_election_that_calls_itself_unclean_is_told_with_what_it_says(telling
     assert only(story, "elected")["clean"] is None
     assert headline(story)[0].startswith("Whether data was lost, these lines do not tell")
     assert any("broker 0 was elected for epoch 86, which its line calls UNCLEAN" in line for line in headline(story))
+
+
+def test_what_the_leader_caches_later_is_not_the_isr_of_its_election(telling: Telling) -> None:
+    state = "(LeaderAndIsrInfo:(Leader:1,ISR:1,2,LeaderEpoch:0,ControllerEpoch:1),ReplicationFactor:3),AllReplicas:1,2,3)"
+    behind = "for partition x-0 in response to UpdateMetadata request sent by controller 2 epoch 1 with correlation id 7"
+    cached = telling(log(f"Broker 1 cached leader info {state} {behind}"))
+    assert [entry.fields["isr"] for entry in cached.entries] == [None]
+    received = (
+        f"Broker 1 received LeaderAndIsr request {state} correlation id 7 from controller 2 epoch 1 for partition [x,0]"
+    )
+    assert [entry.fields["isr"] for entry in telling(log(received)).entries] == [[1, 2]]

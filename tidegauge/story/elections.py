@@ -325,7 +325,9 @@ class Elections(StoryState):
             return  # -2: the topic is being deleted
         is_next = version == 0 or (version is not None and partition.version == version - 1)
         # Only a leader changes the ISR: its own broker hears of the election first, and where nobody leads it stays.
-        is_of_election = line.node == leader or leader == NO_LEADER or is_next
+        # What it caches may be of a later change, that the leader itself made.
+        asked = line.node == leader and "ached" not in line.says.text
+        is_of_election = asked or leader == NO_LEADER or is_next
         epoch = number(fields["leader_epoch"])
         self._elected(line, leader, epoch=epoch, isr=isr if is_of_election else None, version=version)
         self._isr_is(partition, isr, version)

@@ -9,6 +9,7 @@ import pytest
 from tidegauge.conformance.checking.verdicts import Verdict
 from tidegauge.traces.kafka_logs.capture import FOLDER
 from validation.metamorphic.cases import (
+    MIXED,
     SECOND_CLUSTER,
     TRANSFORMATIONS,
     Case,
@@ -22,7 +23,14 @@ from validation.metamorphic.cases import (
     transformed,
 )
 from validation.metamorphic.line_kinds import ALL, FEW, HOW, OF_A_FILE, ONE, kind, kinds, lose, loss_of
-from validation.metamorphic.mixtures import MIXTURES
+from validation.metamorphic.stories import (
+    captures_at_info,
+    contradictions_of,
+    expected_losses,
+    missed,
+    story_cases,
+    unpacked,
+)
 
 SEED = 2026
 SMALL = {
@@ -87,7 +95,7 @@ def test_another_seed_makes_other_logs() -> None:
 def test_nothing_is_invented() -> None:
     """Every line of a result is one of the capture, or the beginning of one; a moved clock and another form change lines."""
     for case in cases(SMALL, len(TRANSFORMATIONS), SEED):
-        if "skew a clock" in case.steps or SECOND_CLUSTER in case.steps or MIXTURES.keys() & set(case.steps):
+        if "skew a clock" in case.steps or SECOND_CLUSTER in case.steps or {*MIXED} & {*case.steps}:
             continue
         known = {line for lines in logs(case.capture).values() for line in lines}
         other = [line for lines in transformed(case, SEED).values() for line in lines if line not in known]
@@ -118,3 +126,20 @@ def test_a_cluster_of_which_nothing_is_left_may_pass() -> None:
     case = Case(0, Path("x"), (SECOND_CLUSTER, "end early"), ("HW-01",), Path("y"), ("LOG-01",))
     assert must_not_pass(case, {"n1/server.log": ["a line"], "other-n1/server.log": []}) == ("HW-01",)
     assert must_not_pass(case, {"n1/server.log": [], "other-n1/server.log": ["a line"]}) == ("LOG-01",)
+
+
+def test_every_loss_of_a_real_cluster_is_told_to_the_offset_and_no_other() -> None:
+    with unpacked() as place:
+        losses = expected_losses([place])
+        folders = captures_at_info([place])
+        assert sum(bool(losses[folder.name]) for folder in folders) >= 10
+        assert {folder.name: found for folder in folders if (found := missed(folder, losses[folder.name]))} == {}
+        wrong = [{**losses["zk-1.1-unclean"][0], "end": 709}]
+        assert len(missed(place / "zk-1.1-unclean", wrong)) == 2
+
+
+def test_no_story_of_less_contradicts_the_whole_one() -> None:
+    with unpacked() as place:
+        folders = [place / name for name in ("zk-1.1-acks1", "kraft-4.3-acks1", "zk-0.10-hw-truncation")]
+        found = {str(case): wrong for case in story_cases(folders, 40, SEED) if (wrong := contradictions_of(case, SEED))}
+    assert found == {}

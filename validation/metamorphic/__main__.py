@@ -22,10 +22,21 @@ from validation.metamorphic.cases import (
     transformed,
     written,
 )
+from validation.metamorphic.stories import (
+    captures_at_info,
+    contradictions_of,
+    expected_losses,
+    missed,
+    story_cases,
+    unpacked,
+)
+from validation.metamorphic.stories import transformed as transformed_story
+from validation.metamorphic.stories import written as lay_out
 
 PROCESSES = 2
+SHOWN = 4
 CASES = 2000
-PROGRESS = 1000
+PROGRESS = 250
 """After how many cases a line says how far it is: 20,000 take an hour."""
 
 
@@ -56,6 +67,45 @@ class Count:
 HEAD = f"{'':<42} |{'healthy: PASS':>13} {'INC.':>5} {'FAIL':>5} |{'broken: PASS':>12} {'INC.':>6} {'FAIL':>5} found | wrong"
 
 
+def tell_stories(chosen: argparse.Namespace) -> int:
+    """Compare the stories of whole captures with what was lost, and those of cases with them; 1 when one is wrong."""
+    wrong = 0
+    with unpacked() as place:
+        directories = [place, *chosen.directories]
+        folders, losses = captures_at_info(directories), expected_losses(directories)
+        known = [one for one in folders if one.name in losses]
+        print(f"{len(folders)} captures, {sum(bool(losses.get(one.name)) for one in folders)} of {len(known)} with losses")
+        for folder in folders:
+            wrong += len(found := missed(folder, losses[folder.name]) if folder.name in losses else [])
+            print(*(f"{folder.name}: {one}" for one in found), sep="\n", end="\n" if found else "")
+        numbered = [case for case in story_cases(folders, chosen.cases, chosen.seed) if chosen.only in (None, case.number)]
+        print(
+            "drawn:",
+            ", ".join(
+                f"{name} {times}" for name, times in Counter(drawn_name(case.capture) for case in numbered).most_common()
+            ),
+        )
+        if chosen.keep is not None:
+            for case in numbered:
+                lay_out(transformed_story(case, chosen.seed), case.steps, chosen.keep)
+        with workers(chosen.processes) as side_by_side:
+            answers = side_by_side(partial(contradictions_of, seed=chosen.seed), numbered, chunksize=8)
+            for done, (case, found) in enumerate(zip(numbered, answers, strict=True), start=1):
+                wrong += bool(found)
+                if found:
+                    print(case, *found[:SHOWN], sep="\n  ", flush=True)
+                if done % PROGRESS == 0:
+                    print(f"{done:,} cases, {wrong} wrong", flush=True)
+    print(f"{len(numbered):,} cases, {wrong} wrong")
+    return 1 if wrong else 0
+
+
+def drawn_name(capture: Path) -> str:
+    """Return the name of a capture, with its release if that is its folder."""
+    release = capture.parent.name
+    return f"{release}/{capture.name}" if release[:1].isdigit() else capture.name
+
+
 def main(arguments: Sequence[str]) -> int:
     """Judge every case and print the table; 1 when an outcome is wrong."""
     parser = argparse.ArgumentParser(description="judge captures after losses, repetitions and other layouts of their logs")
@@ -63,11 +113,14 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--cases", type=int, default=CASES)
     parser.add_argument("--mixtures", action="store_true", help="mix nodes, clusters and other programs' logs only")
+    parser.add_argument("--stories", action="store_true", help="tell the stories of INFO logs, and judge nothing")
     parser.add_argument("--kinds", action="store_true", help="lose lines of one kind; each kind of each capture in turn")
     parser.add_argument("--processes", type=int, default=PROCESSES)
     parser.add_argument("--only", type=int, help="run only the case of this number")
     parser.add_argument("--keep", type=Path, help="with --only: write its logs to this folder")
     chosen = parser.parse_args(arguments)
+    if chosen.stories:
+        return tell_stories(chosen)
     fails_by_capture = captures(chosen.directories)
     numbered = list((cases_of_kinds if chosen.kinds else cases)(fails_by_capture, chosen.cases, chosen.seed))
     if chosen.mixtures:
@@ -79,6 +132,8 @@ def main(arguments: Sequence[str]) -> int:
             written(transformed(case, chosen.seed), case, chosen.keep)
     names = {step for case in numbered for step in case.steps}
     print(f"seed {chosen.seed}: {len(numbered):,} cases of {len(fails_by_capture)} captures, {len(names)} transformations")
+    drawn = Counter(drawn_name(case.capture) for case in numbered)
+    print("drawn:", ", ".join(f"{name} {times}" for name, times in drawn.most_common()), flush=True)
     counts: dict[str, Count] = {}
     total = Count(Counter(), Counter())
     with workers(chosen.processes) as side_by_side:

@@ -6,6 +6,7 @@ Rules of this file
    shows a broken rule still fails or is inconclusive: it never passes. How often the rule still fails is a figure.
 2. A capture is healthy if no rule fails on it by expected.toml, beside the captures or that of the shipped ones.
 3. Every case is made from the seed and its number, so that one line of the output makes it again: `--seed S --only N`.
+4. A capture is drawn the less often the more lines it has: in the same time, each line of each is in as many cases.
 """
 
 import gzip
@@ -99,15 +100,14 @@ def captures(directories: Sequence[Path]) -> dict[Path, tuple[str, ...]]:
 def cases(
     fails_by_capture: Mapping[Path, tuple[str, ...]], count: int, seed: int, names: Sequence[str] = TRANSFORMATIONS
 ) -> Iterator[Case]:
-    """Yield `count` cases: all captures and transformations in turn, some in pairs with a loss."""
+    """Yield `count` cases: all transformations in turn, some in pairs with a loss, of captures that are drawn (rule 4)."""
     folders = list(fails_by_capture)
+    shares = [1 / max(1, sum(map(len, logs(folder).values()))) for folder in folders]
     for number in range(count):
         chosen = random.Random(f"{seed}/{number}")
         step = names[number % len(names)]
         steps = (step, chosen.choice((*LOSSES, SECOND_CLUSTER))) if chosen.random() < PAIRS else (step,)
-        # Names and folders advance at different speeds, so every pair of them comes up.
-        folder = folders[(number // len(names) + number) % len(folders)]
-        other = chosen.choice(folders)
+        folder, other = chosen.choices(folders, shares, k=2)
         fails, other_fails = fails_by_capture[folder], fails_by_capture[other]
         yield Case(number, folder, steps, fails, other, other_fails)
 

@@ -176,3 +176,23 @@ def test_a_follower_above_whose_own_high_watermark_records_are_cut_cannot_tell_t
     assert above(leads(1, 4, 500, 500, "1,2")) == "no"
     assert above(leads(1, 4, 900, 500, "1,2")) == "unknown"
     assert above(leads(1, 3, 500, 500, "1,2"), follows(1, 3, 4, 500, 500)) == "unknown"
+
+
+def test_a_log_that_was_loaded_before_its_broker_followed_does_not_say_where_it_led_from(telling: Telling) -> None:
+    """To 0.10 no line says where a leader begins: only what it loaded just before."""
+    loaded = "Completed load of log x-0 with 1 log segments and log end offset {} in 3 ms (kafka.log.Log)"
+    elected = (
+        "Broker {} cached leader info (LeaderAndIsrInfo:(Leader:2,ISR:2,LeaderEpoch:1,ControllerEpoch:1),ReplicationFactor:2"
+        "),AllReplicas:1,2) for partition [x,0] in response to UpdateMetadata request sent by controller 3 epoch 1"
+    )
+    follows_again = "Truncating log x-0 to offset {}. (kafka.log.Log)"
+    becomes = "[ReplicaFetcherManager on broker {}] Removed fetcher for partitions x-0 (kafka.server.ReplicaFetcherManager)"
+
+    def files(*before: str) -> dict[str, str]:
+        other = log(loaded.format(900), "", becomes.format(1), "", follows_again.format(700))
+        return {"broker-1/server.log": other, "broker-2/server.log": log(*before, elected.format(2))}
+
+    at_once = telling(files(loaded.format(500)))
+    assert [(loss.first, loss.end) for loss in at_once.losses] == [(700, 900)]
+    followed = telling(files(loaded.format(500), becomes.format(2), follows_again.format(500)))
+    assert followed.losses == []

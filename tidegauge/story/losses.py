@@ -28,6 +28,8 @@ BROKEN = "a promise broken"
 _LEADER_END = (
     "how far the leader's log reached when it was elected: its line `Completed load of log ..`, or a dump of both logs"
 )
+SOON = 30 * SECOND
+"""A replica that loads or truncates its log and leads so soon has copied nothing since, in microseconds."""
 SLACK = 5 * SECOND
 """By how much the clocks of two brokers may differ, in microseconds."""
 
@@ -179,20 +181,24 @@ class _Bill:
     def _leaders(self) -> list[_Led]:
         """Return who led, in order: leader lines, and elections that no leader line tells (0.10)."""
         led: list[_Led] = []
-        log_ends: dict[int | None, int] = {}
+        ended: dict[int | None, tuple[int, int]] = {}
         elected: dict[tuple[object, object], StoryEntry] = {}
         for entry in self.entries:
             fields = entry.fields
             if entry.kind == "loaded" and fields["log_end"] is not None:
-                log_ends[entry.node] = fields["log_end"]
-            elif entry.kind == "truncated" and fields["relation"] != "no effect" and entry.node in log_ends:
-                log_ends[entry.node] = fields["to"]
+                ended[entry.node] = fields["log_end"], entry.order
+            elif entry.kind == "truncated" and fields["relation"] != "no effect":
+                ended[entry.node] = fields["to"], entry.order
+            elif entry.kind in ("truncated", "follower"):
+                # It follows from here on, and copies: its log does not end there any more.
+                ended.pop(entry.node, None)
             elif entry.kind == "elected" and fields["leader"] >= 0:
                 elected[fields["leader_epoch"], fields["leader"]] = entry
-                led.append(_led(entry, fields["leader"], log_ends.get(fields["leader"]), fields["clean"]))
+                end, since = ended.get(fields["leader"], (None, 0))
+                # Lines may be gone behind an older one, that say that it followed.
+                led.append(_led(entry, fields["leader"], end if entry.order - since < SOON else None, fields["clean"]))
             elif entry.kind == "leader":
-                # It writes from here on, so its log does not end there any more.
-                log_ends.pop(entry.node, None)
+                ended.pop(entry.node, None)  # it writes
                 _add_leader_line(led, entry, elected.get((fields["leader_epoch"], entry.node)))
         for one in led:
             one.disk = one.disk or self._lost_its_disk(one)

@@ -167,10 +167,10 @@ def test_a_follower_above_whose_own_high_watermark_records_are_cut_cannot_tell_t
     telling: Telling,
 ) -> None:
     """It lags behind its leader's: only a clean election, or that it led itself, tells."""
-    cut = (follows(1, 2, 5, 950, 800), TRUNCATES)
+    truncates = (follows(1, 2, 5, 950, 800), TRUNCATES)
 
     def above(*before: str) -> str:
-        return next(loss.committed for loss in telling(log(*before, *cut)).losses if loss.first == 800)
+        return next(loss.committed for loss in telling(log(*before, *truncates)).losses if loss.first == 800)
 
     assert above(follows(1, 3, 4, 500, 500)) == "unknown"
     assert above(leads(1, 4, 500, 500, "1,2")) == "no"

@@ -390,7 +390,7 @@ def in_order(files: Iterable[ReadFile]) -> list[SourcedLine]:
     """Return the lines of all files by time, each once: a second copy of a file says nothing new."""
     lines: list[SourcedLine] = []
     seen: dict[tuple[object, ...], ReadFile] = {}
-    told: set[tuple[object, ...]] = set()
+    once: set[tuple[object, ...]] = set()
     for file in files:
         for line in file.found:
             # Two brokers may print the same at the same time: of nobody known, only what lies in one folder can be a copy.
@@ -403,10 +403,10 @@ def in_order(files: Iterable[ReadFile]) -> list[SourcedLine]:
                 tuple(sorted(line.fields.items())),
             )
             first = seen.setdefault(key, file)
-            if line.time and (first is not file or (line.says.kind in ONCE and key in told)):
+            if line.time and (first is not file or (line.says.kind in ONCE and key in once)):
                 continue
             if line.says.kind in ONCE:
-                told.add(key)
+                once.add(key)
             lines.append(line)
     lines.sort(key=lambda line: line.order)
     return lines

@@ -67,7 +67,7 @@ class Count:
 HEAD = f"{'':<42} |{'healthy: PASS':>13} {'INC.':>5} {'FAIL':>5} |{'broken: PASS':>12} {'INC.':>6} {'FAIL':>5} found | wrong"
 
 
-def tell_stories(chosen: argparse.Namespace) -> int:
+def compare_stories(chosen: argparse.Namespace) -> int:
     """Compare the stories of whole captures with what was lost, and those of cases with them; 1 when one is wrong."""
     wrong = 0
     with unpacked() as place:
@@ -89,8 +89,8 @@ def tell_stories(chosen: argparse.Namespace) -> int:
             for case in numbered:
                 lay_out(transformed_story(case, chosen.seed), case.steps, chosen.keep)
         with workers(chosen.processes) as side_by_side:
-            answers = side_by_side(partial(contradictions_of, seed=chosen.seed), numbered, chunksize=8)
-            for done, (case, found) in enumerate(zip(numbered, answers, strict=True), start=1):
+            outcomes = side_by_side(partial(contradictions_of, seed=chosen.seed), numbered, chunksize=8)
+            for done, (case, found) in enumerate(zip(numbered, outcomes, strict=True), start=1):
                 wrong += bool(found)
                 if found:
                     print(case, *found[:SHOWN], sep="\n  ", flush=True)
@@ -120,7 +120,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--keep", type=Path, help="with --only: write its logs to this folder")
     chosen = parser.parse_args(arguments)
     if chosen.stories:
-        return tell_stories(chosen)
+        return compare_stories(chosen)
     fails_by_capture = captures(chosen.directories)
     numbered = list((cases_of_kinds if chosen.kinds else cases)(fails_by_capture, chosen.cases, chosen.seed))
     if chosen.mixtures:

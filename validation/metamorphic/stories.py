@@ -180,14 +180,16 @@ def contradictions(part: Story, wholes: Sequence[Story]) -> list[str]:
         entries[entry.kind, entry.partition].append({**entry.fields, "node": entry.node})
     found = []
     for entry in part.entries:
-        said = {**entry.fields, "node": entry.node}
-        said = {name: value for name, value in said.items() if value not in (None, "unknown") and name not in MAY_BE_LESS}
+        fields = {**entry.fields, "node": entry.node}
+        fields = {
+            name: value for name, value in fields.items() if value not in (None, "unknown") and name not in MAY_BE_LESS
+        }
         # Whether an election was clean is told by what is known before it: lines that are gone may be those that hid it.
         if not any(
-            all(other.get(name) == value or (name == "clean" and other[name] is None) for name, value in said.items())
+            all(other.get(name) == value or (name == "clean" and other[name] is None) for name, value in fields.items())
             for other in entries[entry.kind, entry.partition]
         ):
-            found.append(f"{entry.kind} {entry.partition} {said} {entry.sources}")
+            found.append(f"{entry.kind} {entry.partition} {fields} {entry.sources}")
     losses = [loss for whole in wholes for loss in whole.losses]
     return [*found, *(f"loss {loss.as_json()}" for loss in part.losses if not any(_is_part(loss, one) for one in losses))]
 
@@ -204,11 +206,11 @@ def _is_part(loss: Loss, whole: Loss) -> bool:
 
 def missed(folder: Path, losses: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the expected losses that a whole story does not tell to the offset, and those that it tells besides."""
-    told = [loss.as_json() for loss in whole_story(folder).losses]
-    fits = [[all(seen.get(key) == value for key, value in wanted.items()) for seen in told] for wanted in losses]
+    seen = [loss.as_json() for loss in whole_story(folder).losses]
+    fits = [[all(one.get(key) == value for key, value in wanted.items()) for one in seen] for wanted in losses]
     return [
         *(f"not told: {wanted}" for wanted, row in zip(losses, fits, strict=True) if not any(row)),
-        *(f"told: {_short(seen)}" for at, seen in enumerate(told) if not any(row[at] for row in fits)),
+        *(f"told: {_short(one)}" for at, one in enumerate(seen) if not any(row[at] for row in fits)),
     ]
 
 

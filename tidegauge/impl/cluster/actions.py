@@ -47,24 +47,33 @@ from tidegauge.impl.rules import INELIGIBLE_REPLICA, NONE, OFFSET_OUT_OF_RANGE, 
 @collect_transitions
 def follower_transitions(model: BoundedModel, f: int, broker: Broker, row: NetworkRow) -> Iterator[Transition]:
     """Find what the fetcher thread does by itself and what a response does: they read follower and messages in flight."""
-    if broker.source != UNDEFINED and row[broker.source] is None:
-        yield from _thread_transitions(model, f, broker, row)
-    for leader, response in enumerate(row):
-        if isinstance(response, FetchResponseInFlight | OffsetsForLeaderEpochResponse):
-            after = receive_response(model.setup_of(f), broker, leader, response)
-            yield Transition(
-                (consuming_action(response), f, leader),
-                f,
-                after,
-                with_message(row, leader, follow_up_request(model, after, leader)),
-            )
-            yield Transition(
-                ("LoseResponse", f, leader), f, row=with_message(row, leader, follow_up_request(model, broker, leader))
-            )
+    yield from thread_transitions(model, f, broker, row)
+    for leader, message in enumerate(row):
+        if isinstance(message, FetchResponseInFlight | OffsetsForLeaderEpochResponse):
+            yield from receive_transitions(model, f, broker, row, leader, message)
+            yield from lose_transitions(model, f, broker, row, leader)
 
 
-def _thread_transitions(model: BoundedModel, f: int, broker: Broker, row: NetworkRow) -> Iterator[Transition]:
+def receive_transitions(
+    model: BoundedModel, f: int, broker: Broker, row: NetworkRow, leader: int, response: LeaderResponse
+) -> tuple[Transition, ...]:
+    """Find HandleFetchResponse, HandleDivergingResponse, HandleOutOfRange, HandleEpochResponse."""
+    after = receive_response(model.setup_of(f), broker, leader, response)
+    row = with_message(row, leader, follow_up_request(model, after, leader))
+    return (Transition((consuming_action(response), f, leader), f, after, row),)
+
+
+def lose_transitions(model: BoundedModel, f: int, broker: Broker, row: NetworkRow, leader: int) -> tuple[Transition, ...]:
+    """Find LoseResponse."""
+    row = with_message(row, leader, follow_up_request(model, broker, leader))
+    return (Transition(("LoseResponse", f, leader), f, row=row),)
+
+
+@collect_transitions
+def thread_transitions(model: BoundedModel, f: int, broker: Broker, row: NetworkRow) -> Iterator[Transition]:
     """Find SendFetch, SendEpochRequest, TruncateToHighWatermark: the thread waits for no response."""
+    if broker.source == UNDEFINED or row[broker.source] is not None:
+        return
     setup = model.setup_of(f)
     after = broker_.truncate_alone(setup, broker)
     request = broker_.next_request(setup, after)
@@ -219,6 +228,19 @@ def _elected(before: Controller, after: Controller) -> int:
 def own_transitions(model: BoundedModel, b: int, broker: Broker, may_crash: bool) -> Iterator[Transition]:
     """Find LeaderAppend, ShrinkIsr, Crash (with ELR Stop, CrashAndLose), DeleteRecords: they read the broker alone."""
     setup, log = model.setup_of(b), broker.partition.log
+    yield from append_transitions(model, b, broker)
+    yield from shrink_transitions(model, b, broker)
+    if may_crash:
+        yield from stop_transitions(model, b, broker)
+    if broker.up:
+        for start in range(log.start + 1, min(log.hw, model.bounds.max_start) + 1):
+            yield Transition(("DeleteRecords", b, start), b, broker_.delete_records(setup, broker, start))
+
+
+@collect_transitions
+def append_transitions(model: BoundedModel, b: int, broker: Broker) -> Iterator[Transition]:
+    """Find LeaderAppend."""
+    setup, log = model.setup_of(b), broker.partition.log
     # An append with acks=all may be refused: then nothing has happened.
     if broker.leads and log.end < model.bounds.max_log:
         after = broker_.append_record(
@@ -226,17 +248,21 @@ def own_transitions(model: BoundedModel, b: int, broker: Broker, may_crash: bool
         )
         if after.partition.log.end > log.end:
             yield Transition(("LeaderAppend", b), b, after, exposed=exposed_epochs(after))
-    for out_of_sync in _subsets(broker_.lagging_members(setup, broker)):
-        yield Transition(("ShrinkIsr", b, mask(out_of_sync)), b, broker_.shrink_isr(broker, out_of_sync))
-    if may_crash and broker.up:
-        yield from _stops(model, b, broker)
-    if broker.up:
-        for start in range(log.start + 1, min(log.hw, model.bounds.max_start) + 1):
-            yield Transition(("DeleteRecords", b, start), b, broker_.delete_records(setup, broker, start))
 
 
-def _stops(model: BoundedModel, b: int, broker: Broker) -> Iterator[Transition]:
+def shrink_transitions(model: BoundedModel, b: int, broker: Broker) -> tuple[Transition, ...]:
+    """Find ShrinkIsr."""
+    return tuple(
+        Transition(("ShrinkIsr", b, mask(out_of_sync)), b, broker_.shrink_isr(broker, out_of_sync))
+        for out_of_sync in _subsets(broker_.lagging_members(model.setup_of(b), broker))
+    )
+
+
+@collect_transitions
+def stop_transitions(model: BoundedModel, b: int, broker: Broker) -> Iterator[Transition]:
     """Find Stop, Crash, CrashAndLose: each high watermark, and with lost tails each log end, that may be on disk then."""
+    if not broker.up:
+        return
     setup, log = model.setup_of(b), broker.partition.log
     elr = setup.profile.elr
     if elr:
@@ -338,11 +364,7 @@ AwaitedRecords = tuple[AwaitedRecord, ...]
 def client_transitions(model: BoundedModel, b: int, broker: Broker, waiting: AwaitedRecords) -> Iterator[Transition]:
     """Find AnswerProduce, Read: they read the broker and the produces that wait at it."""
     setup, now = model.setup_of(b), broker.partition
-    for at, (end, epoch) in enumerate(waiting):
-        reached, error = partition_.check_enough_replicas_reach_offset(setup, now, end)
-        if reached or error != NONE:
-            acked = (end - 1, epoch) if error == NONE else None
-            yield Transition(("AnswerProduce", b, end, error), b, waiting=(*waiting[:at], *waiting[at + 1 :]), acked=acked)
+    yield from answer_transitions(model, b, broker, waiting)
     if broker.leads:
         request = FetchRequest(UNDEFINED, UNDEFINED, now.log.start, UNDEFINED)
         _, response = partition_.fetch_records(
@@ -350,6 +372,16 @@ def client_transitions(model: BoundedModel, b: int, broker: Broker, waiting: Awa
         )
         if response.records:
             yield Transition(("Read", b, response.hw, response.records[-1].last + 1), b)
+
+
+@collect_transitions
+def answer_transitions(model: BoundedModel, b: int, broker: Broker, waiting: AwaitedRecords) -> Iterator[Transition]:
+    """Find AnswerProduce."""
+    for at, (end, epoch) in enumerate(waiting):
+        reached, error = partition_.check_enough_replicas_reach_offset(model.setup_of(b), broker.partition, end)
+        if reached or error != NONE:
+            acked = (end - 1, epoch) if error == NONE else None
+            yield Transition(("AnswerProduce", b, end, error), b, waiting=(*waiting[:at], *waiting[at + 1 :]), acked=acked)
 
 
 def may_read_metadata(broker: Broker, waiting: AwaitedRecords) -> bool:

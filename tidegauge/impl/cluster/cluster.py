@@ -10,12 +10,15 @@ Rules of this file
    is "another ISR". AlterPartition is one step, its pending proposal is the request in flight.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tidegauge.impl.cluster import broker as broker_
 from tidegauge.impl.cluster.actions import (
     AwaitedRecords,
+    answer_transitions,
+    append_transitions,
     client_transitions,
     controller_transitions,
     copy_transitions,
@@ -24,9 +27,14 @@ from tidegauge.impl.cluster.actions import (
     duplicate_transitions,
     follower_transitions,
     image_transitions,
+    lose_transitions,
     may_read_metadata,
     own_transitions,
+    receive_transitions,
     serve_transitions,
+    shrink_transitions,
+    stop_transitions,
+    thread_transitions,
 )
 from tidegauge.impl.cluster.broker import Broker
 from tidegauge.impl.cluster.controller import Controller
@@ -124,23 +132,99 @@ def initial(bounds: Bounds, profile: ModelProfile, rules: Rules | None = None) -
 def transitions_of(cluster: Cluster, call: Caller = DIRECT) -> Iterable[tuple[Transition, ...]]:
     """Return every enabled transition, in groups."""
     model, brokers, network, image = cluster.model, cluster.brokers, cluster.network, cluster.controller
-    may_crash = cluster.crashes < model.bounds.max_crashes
+    may_crash = _may_crash(cluster)
     for b, broker in enumerate(brokers):
         row = network[b]
         yield call.transitions(own_transitions, model, b, broker, may_crash)
         yield call.transitions(follower_transitions, model, b, broker, row)
-        # replicaStateChangeLock: a deposed leader answers its clients before it reads more metadata (rule 3 of
-        # client_transitions).
-        if not cluster.waiting or may_read_metadata(broker, cluster.waiting[b]):
+        if _reads_metadata(cluster, b):
             yield call.transitions(image_transitions, model, b, broker, row, image)
         for leader, message in enumerate(row):
             if isinstance(message, FetchRequest | OffsetsForLeaderEpochRequest):
                 yield call.transitions(serve_transitions, model, leader, brokers[leader], b, message, image.incarnations)
-    up = mask(b for b, broker in enumerate(brokers) if broker.up)
+    up = _up(cluster)
     yield call.transitions(controller_transitions, model, image, up)
     yield from _network_faults(cluster, up, call)
     for b, waiting in enumerate(cluster.waiting):
         yield call.transitions(client_transitions, model, b, brokers[b], waiting)
+
+
+def _may_crash(cluster: Cluster) -> bool:
+    return cluster.crashes < cluster.model.bounds.max_crashes
+
+
+def _reads_metadata(cluster: Cluster, b: int) -> bool:
+    # replicaStateChangeLock: a deposed leader answers its clients before it reads more metadata (rule 3 of
+    # client_transitions).
+    return not cluster.waiting or may_read_metadata(cluster.brokers[b], cluster.waiting[b])
+
+
+def _up(cluster: Cluster) -> int:
+    return mask(b for b, broker in enumerate(cluster.brokers) if broker.up)
+
+
+# The same transitions by kind and actor, for a caller that draws one and does not look at the others. Not here: what changes
+# nothing (Read), DeleteRecords, and network faults.
+
+
+Finder = tuple[Any, ...]
+"""A function that finds transitions, and what it reads: for `Caller.transitions`."""
+
+
+def _of_broker(function: Callable[..., tuple[Transition, ...]]) -> Callable[[Cluster, int], list[Finder]]:
+    return lambda cluster, b: [(function, cluster.model, b, cluster.brokers[b])]
+
+
+def _of_stops(cluster: Cluster, b: int) -> list[Finder]:
+    return [(stop_transitions, cluster.model, b, cluster.brokers[b])] if _may_crash(cluster) else []
+
+
+def _of_messages(cluster: Cluster, f: int) -> list[Finder]:
+    """Find what takes a message of a follower further; the fetcher thread, if none is in flight."""
+    model, row, finders = cluster.model, cluster.network[f], list[Finder]()
+    for leader, message in enumerate(row):
+        if isinstance(message, FetchRequest | OffsetsForLeaderEpochRequest):
+            read = cluster.brokers[leader], f, message, cluster.controller.incarnations
+            finders.append((serve_transitions, model, leader, *read))
+        elif message is not None:
+            finders.append((receive_transitions, model, f, cluster.brokers[f], row, leader, message))
+    broker = cluster.brokers[f]
+    if broker.source != UNDEFINED and row[broker.source] is None:
+        finders.append((thread_transitions, model, f, broker, row))
+    return finders
+
+
+def _of_lost(cluster: Cluster, f: int) -> list[Finder]:
+    return [
+        (lose_transitions, cluster.model, f, cluster.brokers[f], cluster.network[f], leader)
+        for leader, message in enumerate(cluster.network[f])
+        if message is not None and not isinstance(message, FetchRequest | OffsetsForLeaderEpochRequest)
+    ]
+
+
+def _of_metadata(cluster: Cluster, b: int) -> list[Finder]:
+    read = cluster.brokers[b], cluster.network[b], cluster.controller
+    return [(image_transitions, cluster.model, b, *read)] if _reads_metadata(cluster, b) else []
+
+
+def _of_clients(cluster: Cluster, b: int) -> list[Finder]:
+    waiting = cluster.waiting[b] if cluster.waiting else ()
+    return [(answer_transitions, cluster.model, b, cluster.brokers[b], waiting)] if waiting else []
+
+
+FINDERS: Mapping[str, Callable[[Cluster, int], list[Finder]]] = MappingProxyType(
+    {
+        "append": _of_broker(append_transitions),
+        "shrink": _of_broker(shrink_transitions),
+        "stop": _of_stops,
+        "message": _of_messages,
+        "loss": _of_lost,
+        "metadata": _of_metadata,
+        "answer": _of_clients,
+        "controller": lambda cluster, _: [(controller_transitions, cluster.model, cluster.controller, _up(cluster))],
+    }
+)
+"""Per kind the finders of one actor; that of the controller does not matter."""
 
 
 def _network_faults(cluster: Cluster, up: int, call: Caller) -> Iterable[tuple[Transition, ...]]:
@@ -248,10 +332,12 @@ def step(cluster: Cluster, label: Label) -> Cluster:
 
 
 __all__ = [
+    "FINDERS",
     "BoundedModel",
     "Bounds",
     "Caller",
     "Cluster",
+    "Finder",
     "Label",
     "NetworkRow",
     "Transition",

@@ -13,10 +13,12 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from tidegauge.impl.cluster.broker import Broker
 from tidegauge.impl.cluster.cluster import (
     Bounds,
     Caller,
     Cluster,
+    Finder,
     Label,
     NetworkRow,
     Transition,
@@ -25,7 +27,7 @@ from tidegauge.impl.cluster.cluster import (
     successors,
     transitions_of,
 )
-from tidegauge.impl.explorer.invariants import INVARIANTS, violated
+from tidegauge.impl.explorer.invariants import INVARIANTS, OF_ONE, SHARED, read_of, violated
 from tidegauge.impl.explorer.search import Counterexample, Graph, Search, View, Violation
 from tidegauge.impl.explorer.view import broker_view, controller_view, view, view_of_parts
 from tidegauge.impl.profiles import FETCH_TRUNCATION, ModelProfile, Rules
@@ -115,6 +117,7 @@ class Walker:
         self.start = self._memo.cluster(initial(bounds, as_profile(profile, bounds.brokers), rules))
         self._violations: dict[tuple[Hashable, ...], Violation | None] = {}
         """By what a state is made of that an invariant reads (see `violation`)."""
+        self._alone: dict[tuple[Hashable, ...], bool] = {}
 
     def successors(self, cluster: Cluster) -> list[tuple[Label, Cluster]]:
         """Return every enabled label with the state it leads to; `cluster` must come from this walker."""
@@ -124,18 +127,31 @@ class Walker:
         """Return every enabled transition, for `take`."""
         return [transition for group in transitions_of(cluster, self._memo) for transition in group]
 
+    def found(self, finder: Finder) -> tuple[Transition, ...]:
+        """Return what a finder of impl.cluster.cluster finds in a state of this walker, for `take`."""
+        function, *read = finder
+        return self._memo.transitions(function, *read)
+
     def take(self, cluster: Cluster, transition: Transition) -> Cluster:
         """Return the state after a transition of `transitions(cluster)`."""
         return apply(cluster, transition, self._memo)
 
     def violation(self, cluster: Cluster) -> Violation | None:
         """Return the first invariant that does not hold in a state of this walker."""
-        # Half of all steps only send or lose a message, which no invariant reads. The memo keeps each part, so its id too.
-        parts = (*cluster.brokers, cluster.controller, cluster.committed)
-        key = (*map(id, parts), cluster.deleted, cluster.acked)
+        # Most steps change nothing that an invariant reads. The memo keeps each part, so its id too.
+        parts = [self._memo.value(read_of, broker) for broker in cluster.brokers]
+        key = (*map(id, parts), id(cluster.controller), id(cluster.committed), cluster.deleted, cluster.acked)
         if key not in self._violations:
-            self._violations[key] = violated(cluster)
+            alone = (self._holds_alone(cluster, *pair) for pair in zip(cluster.brokers, parts, strict=True))
+            self._violations[key] = violated(cluster, SHARED if all(alone) else tuple(INVARIANTS))
         return self._violations[key]
+
+    def _holds_alone(self, cluster: Cluster, broker: Broker, part: Hashable) -> bool:
+        """Return whether a broker breaks no invariant by itself."""
+        key = id(part), cluster.deleted
+        if key not in self._alone:
+            self._alone[key] = violated(cluster._replace(brokers=(broker,)), OF_ONE) is None
+        return self._alone[key]
 
     def view(self, cluster: Cluster) -> View:
         """Return the view of a state of this walker."""

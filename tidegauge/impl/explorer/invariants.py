@@ -6,11 +6,12 @@ Rules of this file
    impl.explorer.describe.
 2. A record that was deleted is UNDEFINED in its log (impl.cluster.transitions). No more is promised of a record that was
    deleted somewhere: a follower that has another one there finds no epoch to compare (spec/LogStartMovement.tla).
-3. Nothing here asks that a follower's high watermark never falls, or that a new leader's is not lower than the old one's:
+3. Of a broker an invariant reads what is in `read_of`, and nothing else.
+4. Nothing here asks that a follower's high watermark never falls, or that a new leader's is not lower than the old one's:
    both happen in Kafka.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from itertools import pairwise
 from types import MappingProxyType
 
@@ -21,6 +22,12 @@ from tidegauge.impl.rules import UNDEFINED
 from tidegauge.impl.storage.epoch_cache import implied_cache
 
 Invariant = Callable[[Cluster], Violation | None]
+
+
+def read_of(broker: Broker) -> tuple[Hashable, ...]:
+    """Return what invariants read of a broker: brokers in which this is equal break the same."""
+    partition = broker.partition
+    return broker.up, partition.is_leader, partition.leader_epoch, partition.state.maximal_isr, partition.log
 
 
 def _current_leaders(cluster: Cluster) -> list[int]:
@@ -233,6 +240,11 @@ INVARIANTS: Mapping[str, Invariant] = MappingProxyType(
         "NoHole": no_hole,
     }
 )
+
+OF_ONE = ("HwWithinLog", "EpochCacheWellFormed", "EpochsMonotone", "OnlyDeletedIsGone", "NoHole")
+"""Those that each broker keeps by itself, whatever the others and the controller are."""
+
+SHARED = tuple(name for name in INVARIANTS if name not in OF_ONE)
 
 
 def violated(cluster: Cluster, names: tuple[str, ...] = tuple(INVARIANTS)) -> Violation | None:

@@ -73,7 +73,7 @@ class RareWalks:
         self._ends: list[End] = []
         self._begun: list[int] = []
 
-    def broken(self, count: int) -> Iterator[Broken]:
+    def broken_walks(self, count: int) -> Iterator[Broken]:
         """Yield each of so many walks that breaks an invariant."""
         for number in range(count):
             end, invariant = self._walk()
@@ -119,7 +119,7 @@ class RareWalks:
         while len(labels) < self._steps and vain < VAIN:
             finders_of, actor = drawn[int(draw() * len(drawn))]
             finders: list[Finder] = finders_of(cluster, actor)
-            found = walker.found(finders[int(draw() * len(finders))]) if finders else ()
+            found = walker.found_by(finders[int(draw() * len(finders))]) if finders else ()
             if not found:
                 vain += 1
                 continue
@@ -181,9 +181,9 @@ def situations(cluster: Cluster) -> Iterator[tuple[Any, ...]]:
         )
 
 
-def _behind(epoch: int, of: int) -> int:
+def _behind(epoch: int, latest: int) -> int:
     """Return by how many elections: 0, 1, or more."""
-    return min(2, of - epoch)
+    return min(2, latest - epoch)
 
 
 def _message(message: Message, epoch: int) -> tuple[str, int]:

@@ -117,7 +117,7 @@ def cluster_name(brokers: Sequence[str], switches: str) -> str:
     return ",".join(f"{node}={release}{switches}+elr=off" for node, release in enumerate(brokers, 1))
 
 
-def told_apart(pair: Pair) -> bool:
+def is_distinct(pair: Pair) -> bool:
     """Return whether some of the states that walks of the earlier release end in have other transitions in the later one."""
     names = [cluster_name((release,) * WALKED.brokers, repaired(pair)) for release in (pair.earlier, pair.later)]
     earlier, later = (profiles_named(name, range(1, WALKED.brokers + 1)) for name in names)
@@ -144,25 +144,25 @@ def broken_of(block: Block) -> list[Broken]:
     brokers = block.cluster.count(",") + 1
     profile = profiles_named(block.cluster, range(1, brokers + 1))
     if block.walks:
-        return list(RareWalks(WALKED, profile, f"{SEED}/{block.number}").broken(block.walks))
+        return list(RareWalks(WALKED, profile, f"{SEED}/{block.number}").broken_walks(block.walks))
     found = find_violation(GRAPH, profile)
     return [] if found is None else [Broken(found.violation.invariant, len(found.labels), found.labels)]
 
 
 def campaign(
-    wanted: Sequence[Block], spread: Callable[..., Iterable[list[Broken]]], kept: Path | None
+    wanted: Sequence[Block], spread: Callable[..., Iterable[list[Broken]]], kept_file: Path | None
 ) -> dict[str, Counter[str]]:
-    """Return on how many walks each invariant breaks per cluster; blocks that `kept` has are not made again."""
+    """Return on how many walks each invariant breaks per cluster; blocks that `kept_file` has are not made again."""
     made: dict[Block, list[Broken]] = {}
-    if kept is not None and kept.exists():
-        for line in kept.read_text(encoding="utf-8").splitlines():
+    if kept_file is not None and kept_file.exists():
+        for line in kept_file.read_text(encoding="utf-8").splitlines():
             cluster, walks, number, broken = json.loads(line)
             made[Block(cluster, walks, number)] = [Broken(*each) for each in broken]
     missing = [block for block in wanted if block not in made]
     for block, broken in zip(missing, spread(broken_of, missing), strict=True):
         made[block] = broken
-        if kept is not None:
-            with kept.open("a", encoding="utf-8") as file:
+        if kept_file is not None:
+            with kept_file.open("a", encoding="utf-8") as file:
                 file.write(json.dumps([*block, broken]) + "\n")
     counted: dict[str, Counter[str]] = {block.cluster: Counter() for block in wanted}
     for block in wanted:
@@ -172,16 +172,16 @@ def campaign(
 
 
 def measured(
-    listed: Sequence[Pair], walks: int, spread: Callable[..., Iterable[list[Broken]]], kept: Path | None
+    listed: Sequence[Pair], walks: int, spread: Callable[..., Iterable[list[Broken]]], kept_file: Path | None
 ) -> list[tuple[Pair, list[Mix]]]:
     """Search the graphs of clusters, walk the mixtures, and the releases alone of which a mixture broke something."""
     named = {pair: [cluster_name(brokers, repaired(pair)) for brokers in mixes(pair)] for pair in listed}
     graphs = {pair: [cluster_name(brokers[:2], repaired(pair)) for brokers in mixes(pair)] for pair in listed}
-    counted = campaign(blocks([name for names in named.values() for name in names[2:]], walks), spread, kept)
+    counted = campaign(blocks([name for names in named.values() for name in names[2:]], walks), spread, kept_file)
     broken = [names for names in named.values() if any(counted[name] for name in names[2:])]
-    counted |= campaign(blocks(dict.fromkeys(name for names in broken for name in names[:2]), walks), spread, kept)
+    counted |= campaign(blocks(dict.fromkeys(name for names in broken for name in names[:2]), walks), spread, kept_file)
     searched = campaign(
-        [Block(name, 0, 0) for name in dict.fromkeys(name for names in graphs.values() for name in names)], spread, kept
+        [Block(name, 0, 0) for name in dict.fromkeys(name for names in graphs.values() for name in names)], spread, kept_file
     )
     return [
         (
@@ -256,7 +256,7 @@ def page(measures: Sequence[tuple[Pair, Sequence[Mix]]], same: Sequence[Pair], f
         lines.append(f"| {pair.earlier}, {pair.later} | {_differ(pair)} | {' | '.join(map(_cell, alike))} |")
     lines += [
         "",
-        "Not walked, for what differs makes no difference in this model:",
+        f"Not walked, for what differs made no difference in {APART:,} states:",
         "",
         *(f"* {pair.earlier}, {pair.later}: {_differ(pair)}" for pair in same),
         "",
@@ -309,7 +309,7 @@ def main(words: Sequence[str]) -> int:
     args = parser.parse_args(words)
     names = releases(kind=BROKER)
     listed = pairs(names, broker_switches())
-    apart = [pair for pair in listed if told_apart(pair)]
+    apart = [pair for pair in listed if is_distinct(pair)]
     with workers(args.processes) as spread:
         measures = measured(apart, args.walks, spread, args.kept)
     text = page(measures, [pair for pair in listed if pair not in apart], list(finding_rows(names)), args.walks)

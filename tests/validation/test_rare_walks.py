@@ -29,7 +29,7 @@ def test_what_is_drawn_is_what_is_possible(seed: int) -> None:
             finder for kind in FINDERS if kind != "controller" for b in range(3) for finder in FINDERS[kind](state, b)
         ]
         found = [
-            transition for finder in [*finders, *FINDERS["controller"](state, 0)] for transition in walker.found(finder)
+            transition for finder in [*finders, *FINDERS["controller"](state, 0)] for transition in walker.found_by(finder)
         ]
         labels = sorted(transition.label for transition in found)
         assert labels == sorted(label for label in actions(state) if label[0] != "Read")
@@ -43,7 +43,7 @@ def test_what_is_drawn_is_what_is_possible(seed: int) -> None:
 
 def test_walks_see_f1_where_it_is_and_nothing_where_it_is_mended() -> None:
     """In a thousand walks of this seed; the run that breaks an invariant can be taken again, step by step."""
-    seen = list(RareWalks(WALKED, as_profile(three("3.9.0"), 3), SEED).broken(1000))
+    seen = list(RareWalks(WALKED, as_profile(three("3.9.0"), 3), SEED).broken_walks(1000))
     assert seen, f"no walk of seed {SEED} breaks an invariant"
     state = initial(WALKED, as_profile(three("3.9.0"), 3))
     for label in seen[0].labels:
@@ -52,12 +52,12 @@ def test_walks_see_f1_where_it_is_and_nothing_where_it_is_mended() -> None:
     broken = violated(state)
     assert broken is not None, f"walk {seen[0].number} of seed {SEED} breaks nothing"
     assert broken.invariant == seen[0].invariant
-    assert not list(RareWalks(WALKED, as_profile(three("3.9.1"), 3), SEED).broken(1000)), f"seed {SEED}"
+    assert not list(RareWalks(WALKED, as_profile(three("3.9.1"), 3), SEED).broken_walks(1000)), f"seed {SEED}"
 
 
 @pytest.mark.parametrize("fault", ["no-divergence-check", "hw-by-majority", "joins-at-epoch-start"])
 def test_walks_see_a_wrong_rule(fault: str) -> None:
     """On few walks."""
-    seen = list(RareWalks(WALKED, as_profile(three("3.9.1"), 3), SEED, FAULTS[fault].rules).broken(300))
+    seen = list(RareWalks(WALKED, as_profile(three("3.9.1"), 3), SEED, FAULTS[fault].rules).broken_walks(300))
     assert seen, f"no walk of seed {SEED} breaks an invariant"
-    assert seen == list(RareWalks(WALKED, as_profile(three("3.9.1"), 3), SEED, FAULTS[fault].rules).broken(300))
+    assert seen == list(RareWalks(WALKED, as_profile(three("3.9.1"), 3), SEED, FAULTS[fault].rules).broken_walks(300))

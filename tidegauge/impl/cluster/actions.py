@@ -364,7 +364,7 @@ AwaitedRecords = tuple[AwaitedRecord, ...]
 def client_transitions(model: BoundedModel, b: int, broker: Broker, waiting: AwaitedRecords) -> Iterator[Transition]:
     """Find AnswerProduce, Read: they read the broker and the produces that wait at it."""
     setup, now = model.setup_of(b), broker.partition
-    yield from answer_transitions(model, b, broker, waiting)
+    yield from produce_transitions(model, b, broker, waiting)
     if broker.leads:
         request = FetchRequest(UNDEFINED, UNDEFINED, now.log.start, UNDEFINED)
         _, response = partition_.fetch_records(
@@ -375,7 +375,7 @@ def client_transitions(model: BoundedModel, b: int, broker: Broker, waiting: Awa
 
 
 @collect_transitions
-def answer_transitions(model: BoundedModel, b: int, broker: Broker, waiting: AwaitedRecords) -> Iterator[Transition]:
+def produce_transitions(model: BoundedModel, b: int, broker: Broker, waiting: AwaitedRecords) -> Iterator[Transition]:
     """Find AnswerProduce."""
     for at, (end, epoch) in enumerate(waiting):
         reached, error = partition_.check_enough_replicas_reach_offset(model.setup_of(b), broker.partition, end)

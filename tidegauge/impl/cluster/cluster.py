@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 from tidegauge.impl.cluster import broker as broker_
 from tidegauge.impl.cluster.actions import (
     AwaitedRecords,
-    answer_transitions,
     append_transitions,
     client_transitions,
     controller_transitions,
@@ -30,6 +29,7 @@ from tidegauge.impl.cluster.actions import (
     lose_transitions,
     may_read_metadata,
     own_transitions,
+    produce_transitions,
     receive_transitions,
     serve_transitions,
     shrink_transitions,
@@ -209,7 +209,7 @@ def _of_metadata(cluster: Cluster, b: int) -> list[Finder]:
 
 def _of_clients(cluster: Cluster, b: int) -> list[Finder]:
     waiting = cluster.waiting[b] if cluster.waiting else ()
-    return [(answer_transitions, cluster.model, b, cluster.brokers[b], waiting)] if waiting else []
+    return [(produce_transitions, cluster.model, b, cluster.brokers[b], waiting)] if waiting else []
 
 
 FINDERS: Mapping[str, Callable[[Cluster, int], list[Finder]]] = MappingProxyType(

@@ -127,7 +127,7 @@ class Walker:
         """Return every enabled transition, for `take`."""
         return [transition for group in transitions_of(cluster, self._memo) for transition in group]
 
-    def found(self, finder: Finder) -> tuple[Transition, ...]:
+    def found_by(self, finder: Finder) -> tuple[Transition, ...]:
         """Return what a finder of impl.cluster.cluster finds in a state of this walker, for `take`."""
         function, *read = finder
         return self._memo.transitions(function, *read)

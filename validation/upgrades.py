@@ -239,14 +239,14 @@ def page(measures: Sequence[tuple[Pair, Sequence[Mix]]], same: Sequence[Pair], f
     lines = [
         "# What an upgrade risks",
         "",
-        f"Made by {command}. While a cluster is upgraded, brokers of two releases",
-        f"share partitions. {verdict}",
+        f"Made by {command}.",
+        verdict,
         "",
         "## Neighbouring releases",
         "",
         f"{walks:,} random walks of three brokers per mixture, {STEPS} steps each, from where an earlier one ended; and the",
         f"whole graph of two brokers, {GRAPH.max_epoch + 1} leader epochs, one record. F1, F2 are repaired if both have it.",
-        "`-`: every invariant holds; `graph -`: there, and no mixture breaks one on walks. Neither",
+        "`-`: every invariant holds; `graph -`: there, not walked. Neither",
         "has batches of several records, clocks, incarnations, or the high watermark of a diverging response.",
         "",
         "| releases | brokers differ in | earlier alone | later alone | one later, two earlier | one earlier, two later |",
@@ -272,7 +272,7 @@ def page(measures: Sequence[tuple[Pair, Sequence[Mix]]], same: Sequence[Pair], f
         "|---|---|---|---|",
         *findings,
         "",
-        "So one broker that has a finding is enough, whatever the others are; it is gone with the last of them.",
+        "So one broker with a finding is enough.",
     ]
     return "\n".join([*lines, ""])
 

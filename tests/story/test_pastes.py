@@ -562,3 +562,11 @@ def test_a_line_that_a_shipper_sent_again_is_no_second_log(telling: Telling) -> 
     assert [one.kind for one in telling(again + again.splitlines(keepends=True)[-1]).entries] == ["start", "start"]
     later = made.replace("INFO", "INFO ")
     assert [one.kind for one in telling(dated(first, first, made, later)).entries] == ["start", "start", "replica_lost"]
+
+
+def test_a_connect_worker_beside_a_broker_is_no_start_of_the_broker(telling: Telling) -> None:
+    signals = "INFO Registered signal handlers for TERM, INT, HUP (org.apache.kafka.common.utils.LoggingSignalHandler)"
+    expands = "INFO [Partition x-0 broker=4] Expanding ISR from 4 to 4,5 (kafka.cluster.Partition)"
+    worker = "INFO [Worker clientId=c, groupId=g] Started (org.apache.kafka.connect.runtime.Worker)"
+    story = telling({"server.log": dated(signals, expands), "connect.log": dated(worker, signals)})
+    assert [one.node for one in story.entries if one.kind == "start"].count(4) == 1

@@ -27,7 +27,7 @@ from tidegauge.story.forms import date_of, exception_behind, exception_in, lines
 from tidegauge.story.statements import STATEMENTS, Fields, Statement, statements_in
 from tidegauge.traces.kafka_logs.discovery.folders import FolderWalk
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
-from tidegauge.traces.kafka_logs.discovery.writers import OWN_IDENTITY, OWN_IN_WORDS
+from tidegauge.traces.kafka_logs.discovery.writers import OF_ANY_PROGRAM, OWN_IDENTITY, OWN_IN_WORDS
 from tidegauge.traces.kafka_logs.parsing.lines import blocks, is_binary, is_tar, lines_matching
 from tidegauge.traces.problems import Problem
 
@@ -363,6 +363,8 @@ def _attribute(files: Sequence[ReadFile]) -> None:
         folders[file.path.parent].update(file.nodes)
     for file in files:
         whole = set(file.nodes)
+        # A Connect worker prints its version and its signals as a broker does: beside one it is no node of the folder.
+        of_folder = set() if all(line.says.logger in OF_ANY_PROGRAM for line in file.found) else folders[file.path.parent]
         for at, line in enumerate(file.found):
             if line.node is not None:
                 continue
@@ -372,7 +374,7 @@ def _attribute(files: Sequence[ReadFile]) -> None:
             if not own and line.place and any(place and ids for place, ids in file.ids.items()):
                 file.found[at] = replace(line, mixed=True)
                 continue
-            for ids in (own, whole, folders[file.path.parent]):
+            for ids in (own, whole, of_folder):
                 # Nobody fetches from himself. Where somebody else writes, too, it may be of a third.
                 if ids - {leader}:
                     node = next(iter(ids)) if len(ids) == 1 else None

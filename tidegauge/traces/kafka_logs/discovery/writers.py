@@ -137,9 +137,9 @@ def _directories(lines: Sequence[Line], writers: Sequence[int | None], ids: set[
     return one_each if len(one_each) == len(nodes) and hosts & ids <= set(one_each.values()) else {}
 
 
-_OF_ANY_PROGRAM = frozenset({"AppInfoParser", "LoggingSignalHandler", "FetchSessionHandler"})
+OF_ANY_PROGRAM = frozenset({"AppInfoParser", "LoggingSignalHandler", "FetchSessionHandler"})
 """Loggers that Kafka's clients have, too: a Connect worker prints its version and its signals as a broker does."""
-_OF_A_BROKER = frozenset({logger for _, logger, _ in TABLE} - _OF_ANY_PROGRAM) | {
+_OF_A_BROKER = frozenset({logger for _, logger, _ in TABLE} - OF_ANY_PROGRAM) | {
     *("KafkaServer", "KafkaRaftServer", "BrokerServer", "ControllerServer", "QuorumController", "KafkaController", "Log"),
     *("ReplicaManager", "SocketServer", "KafkaConfig", "BrokerLifecycleManager", "RaftManager", "MetadataLoader"),
 }

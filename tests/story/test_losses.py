@@ -196,3 +196,69 @@ def test_a_log_that_was_loaded_before_its_broker_followed_does_not_say_where_it_
     assert [(loss.first, loss.end) for loss in at_once.losses] == [(700, 900)]
     followed = telling(files(loaded.format(500), becomes.format(2), follows_again.format(500)))
     assert followed.losses == []
+
+
+SIGNALS = "Registered signal handlers for TERM, INT, HUP (org.apache.kafka.common.utils.LoggingSignalHandler)"
+DIRECTORY = "Log directory /d not found, creating it. (kafka.log.LogManager)"
+EXPANDS = "[Partition x-0 broker={}] Expanding ISR from {} to 1,2 (kafka.cluster.Partition)"
+
+
+def lost(story: Story) -> list[str]:
+    return [entry.kind for entry in story.entries if entry.kind == "replica_lost"]
+
+
+def test_lines_that_are_there_twice_are_no_second_start(telling: Telling) -> None:
+    begins = log(EXPANDS.format(1, 1), SIGNALS)
+    made = f"[2026-01-01 00:00:09,000] INFO {DIRECTORY}\n"
+    assert lost(telling(begins + begins.splitlines(keepends=True)[1] + made)) == []
+    assert lost(telling(begins + begins.splitlines(keepends=True)[1].replace("01,000", "05,000") + made)) == ["replica_lost"]
+
+
+def test_a_copy_of_a_file_without_times_is_no_second_start(telling: Telling) -> None:
+    once = f"INFO {EXPANDS.format(1, 1)}\nINFO {SIGNALS}\nINFO {DIRECTORY}\n"
+    assert lost(telling({"n1/server.log": once, "copy/server.log": once})) == []
+
+
+def test_a_rotated_part_of_two_brokers_is_not_of_the_one_that_it_names(telling: Telling) -> None:
+    part = log(EXPANDS.format(1, 1), SIGNALS, SIGNALS, DIRECTORY)
+    assert lost(telling({"server.log.1": part})) == ["replica_lost"]
+    assert lost(telling({"server.log.1": part, "server.log": log(EXPANDS.format(2, 2))})) == []
+
+
+def test_a_log_that_is_made_in_another_directory_is_not_known_to_be_lost(telling: Telling) -> None:
+    first, same, other = (
+        f"Created log for partition x-0 in {directory}/x-0 with properties {{}} (kafka.log.LogManager)"
+        for directory in ("/d", "/d", "/e")
+    )
+    assert lost(telling(log(EXPANDS.format(1, 1), SIGNALS, first, SIGNALS, same))) == ["replica_lost"]
+    assert lost(telling(log(EXPANDS.format(1, 1), SIGNALS, first, SIGNALS, other))) == []
+
+
+@pytest.mark.parametrize("between", [leads(3, 5, 600, 600, "3"), ""])
+def test_who_was_followed_meanwhile_may_have_committed_more(telling: Telling, between: str) -> None:
+    """A replica that led once has the high watermark of whoever it followed since, or a lower one."""
+    ends = follows(1, 2, 6 if between else 5, 900, 650)
+    told = telling(log(leads(1, 4, 500, 500, "1"), *([between] if between else []), ends, TRUNCATES))
+    assert [loss.committed for loss in told.losses] == ["unknown" if between else "no"]
+    skipped = telling(log(leads(1, 4, 500, 500, "1"), follows(1, 2, 6, 900, 650), TRUNCATES))
+    assert [loss.committed for loss in skipped.losses] == ["unknown"]
+
+
+def test_a_log_is_not_loaded_with_more_than_it_has(telling: Telling) -> None:
+    loads = (
+        "Completed load of Log(dir=/d/x-0, topic=x, partition=0, highWatermark=0, lastStableOffset=0, logStartOffset=0, "
+        "logEndOffset=0)"
+    )
+    again = "[Partition x-0 broker=1] Log loaded for partition x-0 with initial high watermark 120"
+    assert [entry.fields["high_watermark"] for entry in telling(log(loads, again)).entries if entry.kind == "loaded"] == [
+        None
+    ]
+
+
+def test_a_log_that_is_cut_below_a_high_watermark_had_grown_up_to_it(telling: Telling) -> None:
+    no_effect = "[UnifiedLog partition=x-0, dir=/d] Truncating to 0 has no effect as the largest offset in the log is -1"
+    below = "[UnifiedLog partition=x-0, dir=/d] Truncating x-0 to offset 0 below high watermark 10"
+    release = "Kafka version: 4.0.0 (org.apache.kafka.common.utils.AppInfoParser)"
+    story = telling(log(release, no_effect, below).replace("INFO [UnifiedLog", "WARN [UnifiedLog"))
+    last = [entry.fields for entry in story.entries if entry.kind == "truncated"][-1]
+    assert (last["from"], last["high_watermark"], last["relation"]) == (None, 10, "below")

@@ -415,7 +415,14 @@ class _Bill:
             before = [one for one in self.led if one.order < (led.order if led is not None else truncation.order)]
             if not roles and before and before[-1].node == truncation.node:
                 return 0
-        return roles[-1].fields["offset"] if roles and roles[-1].kind == "leader" else None
+        if not roles or roles[-1].kind != "leader":
+            return None
+        # Whom it followed since then may have had a higher one: lines of that are gone, but the other's, or the epochs'.
+        since = [one for one in self.led if one is not led and roles[-1].order < one.order < truncation.order]
+        followed = any(one.node not in (None, truncation.node) for one in since)
+        epochs = [roles[-1].fields["leader_epoch"], None if following is None else following.fields["leader_epoch"]]
+        skipped = None not in epochs and epochs[0] + 1 < epochs[1]
+        return None if followed or skipped else roles[-1].fields["offset"]
 
     # The list.
 

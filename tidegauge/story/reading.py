@@ -25,6 +25,7 @@ import numpy as np
 
 from tidegauge.story.forms import date_of, exception_behind, exception_in, lines_within, whole_part, writer_of
 from tidegauge.story.statements import STATEMENTS, Fields, Statement, statements_in
+from tidegauge.traces.kafka_logs.discovery.files import stem
 from tidegauge.traces.kafka_logs.discovery.folders import FolderWalk
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.kafka_logs.discovery.writers import OF_ANY_PROGRAM, OWN_IDENTITY, OWN_IN_WORDS
@@ -64,7 +65,9 @@ WITH_EXCEPTIONS = frozenset(
     {"fetch-error", "produce-error", "fatal", "directory-error", "fetch-refused", "not-deleted", "request-failed"}
 )
 """Statements behind which the exception says why."""
-ONCE = frozenset({"created", "directory-made", "loaded", "truncated", "truncated-fully", "no-effect", "below"}) | {
+ONCE = frozenset({"starting", "created", "directory-made", "loaded", "truncated", "truncated-fully"}) | {
+    "no-effect",
+    "below",
     "truncating-to-high-watermark",
     "truncating-to-epoch",
 }
@@ -173,12 +176,19 @@ def read_files(paths: Sequence[Path], problems: list[Problem], selection: Select
     found = [(path, one, label) for path in paths for one, label in text_files(path, problems)]
     # Of folders that are named apart, a line is found by more than `server.log`.
     several = len({label for _, _, label in found}) < len(found) and len(paths) > 1
-    files = []
+    files: list[ReadFile] = []
+    undated: set[tuple[object, ...]] = set()
     for path, one, label in found:
         of_path = path if path.is_dir() else path.parent
         named = f"{of_path.resolve().name}/{label}" if several else label
         if (file := read_file(one, named, problems, selection)) is not None:
             files.append(file)
+            # Without times, the lines of a copy cannot be told from what was printed again: the whole file can.
+            if file.found and not any(line.time for line in file.found):
+                text = file.lines, *((line.number, line.text) for line in file.found)
+                if text in undated:
+                    file.found = []
+                undated.add(text)
     _attribute(files)
     return files
 
@@ -359,10 +369,17 @@ def _reach(file: ReadFile) -> int:
 def _attribute(files: Sequence[ReadFile]) -> None:
     """Give each line without an id the only node that its writer, its file or its folder names."""
     folders: dict[Path, set[int]] = defaultdict(set)
+    logs: dict[tuple[Path, str], set[int]] = defaultdict(set)
+    beside: dict[Path, list[Path]] = defaultdict(list)
     for file in files:
+        beside[file.path.parent].append(file.path)
+    log_of = [(file.path.parent, stem(file.path, beside[file.path.parent])) for file in files]
+    for file, log in zip(files, log_of, strict=True):
         folders[file.path.parent].update(file.nodes)
-    for file in files:
-        whole = set(file.nodes)
+        logs[log].update(file.nodes)
+    for file, log in zip(files, log_of, strict=True):
+        # A rotated part of a log of several brokers may name one of them only.
+        whole = logs[log]
         # A Connect worker prints its version and its signals as a broker does: beside one it is no node of the folder.
         of_folder = set() if all(line.says.logger in OF_ANY_PROGRAM for line in file.found) else folders[file.path.parent]
         for at, line in enumerate(file.found):

@@ -60,7 +60,8 @@ class StoryEntry:
 class ReplicaStory:
     """What the lines told so far say about a replica; an entry is the last one of what its name says.
 
-    `ended` is when `log_end` was known to be the end exactly, `older` when its request was refused as of an older epoch.
+    `ended` is when `log_end` was known to be the end exactly, `older` when its request was refused as of an older epoch;
+    `directory` is where its log was made.
     """
 
     log_end: int | None = None
@@ -84,6 +85,7 @@ class ReplicaStory:
     mismatch: StoryEntry | None = None
     stray: str | None = None
     older: int | None = None
+    directory: str | None = None
     role_changed: int | None = None
 
 

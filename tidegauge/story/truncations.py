@@ -50,6 +50,10 @@ class Truncations(StoryState):
                 return
             offset = max(offset, replica.high_watermark or 0) if replica.loaded is not None else offset
         replica.high_watermark = offset
+        log_end = None if replica.loaded is None else replica.loaded.fields["log_end"]
+        # No log is loaded with more than it has: the line of this load is gone.
+        if log_end is not None and offset > log_end:
+            replica.loaded = None
         if replica.loaded is not None:
             replica.loaded.fields["high_watermark"] = offset
             join(replica.loaded, line)
@@ -59,12 +63,14 @@ class Truncations(StoryState):
         node = self.nodes[self.key(line)]
         self.renew(line, None, anew=True)
         replica = self.replica_of(line)
-        # The node had this replica, and its directory was neither deleted nor moved: the log is gone.
+        # The node had this replica, and its directory was neither deleted nor moved: the log is gone. One that is made in
+        # another directory may be that of a broker that no line of this file names.
+        directory = line.fields.get("directory")
         anew = replica.known and replica.loaded is None and node.starts > 1 and not line.mixed
-        if anew and not self.partitions[str(line.partition)].deleted:
-            directory = line.fields.get("directory")
+        if anew and replica.directory in (None, directory) and not self.partitions[str(line.partition)].deleted:
             node.lost[str(line.partition)] = self.add(line, "replica_lost", line.partition, directory=directory)
         replica.log_end, replica.ended, replica.high_watermark, replica.known = 0, line.order, 0, True
+        replica.directory = directory
 
     def say_creating(self, line: SourcedLine) -> None:
         self.renew(line, line.fields["topic_id"], anew=True)
@@ -129,10 +135,17 @@ class Truncations(StoryState):
         relate(entry)
 
     def say_below(self, line: SourcedLine) -> None:
-        entry = self._truncation(line, number(line.fields["to"]), "warning")
+        entry, high_watermark = (
+            self._truncation(line, number(line.fields["to"]), "warning"),
+            number(line.fields["high_watermark"]),
+        )
+        doubtful = self.releases.raises_before_truncation(line)
+        # A log is never shorter than its high watermark: it grew since the line that its end was taken from.
+        if not doubtful and entry.fields["from"] is not None and entry.fields["from"] < high_watermark:
+            entry.fields["from"] = entry.fields["high_watermark"] = None
         if entry.fields["high_watermark"] is None:
-            entry.fields["high_watermark"] = number(line.fields["high_watermark"])
-            if self.releases.raises_before_truncation(line):
+            entry.fields["high_watermark"] = high_watermark
+            if doubtful:
                 entry.said.add("doubtful")
         entry.fields["relation"] = "below"
 

@@ -15,6 +15,9 @@ from validation.metamorphic.tree import parts, time_of
 
 Mixture = Callable[[random.Random, Files], Files]
 
+ONE_DIRECTORY = "/var/lib/kafka/data"
+"""As containers call the log directory of each broker."""
+
 _STAMP = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(\d+)\]")
 _DIRECTORY = re.compile(r"/var/lib/kafka/n\d+(?![\w.])")
 _THREAD = re.compile(r"^(\[[\d\-: ,]+\] [A-Z]+) \[[^\]]*\]")
@@ -42,10 +45,7 @@ def without_threads(chosen: random.Random, files: Files) -> Files:
 
 def one_directory(chosen: random.Random, files: Files) -> Files:
     """Merge brokers that call their log directory the same, as in containers."""
-    return {
-        name: [_DIRECTORY.sub("/var/lib/kafka/data", line) for line in lines]
-        for name, lines in merged(chosen, files).items()
-    }
+    return {name: [_DIRECTORY.sub(ONE_DIRECTORY, line) for line in lines] for name, lines in merged(chosen, files).items()}
 
 
 def two_merged(chosen: random.Random, files: Files) -> Files:
@@ -104,13 +104,18 @@ def halves(chosen: random.Random, files: Files, other: Files, prefix: str) -> Fi
 
     No id is there twice: topics alone tell the two apart.
     """
-    ids = sorted({node(name) for name in files} | {node(name) for name in other})
+    ids = sorted({_node_id(name) for name in (*files, *other)})
     first = set(chosen.sample(ids, chosen.randint(1, max(1, len(ids) - 1))))
-    kept = {name: lines for name, lines in files.items() if node(name) in first}
-    rest = {name: lines for name, lines in other.items() if node(name) not in first}
+    kept = {name: lines for name, lines in files.items() if _node_id(name) in first}
+    rest = {name: lines for name, lines in other.items() if _node_id(name) not in first}
     if chosen.random() < 0.7:
         rest = moved(rest, files)
     return {**kept, **{f"{prefix}{name}": lines for name, lines in rest.items()}}
+
+
+def _node_id(path: str) -> str:
+    """Return the number of a node, which captures name `n1` or `broker-1`; the name of one without a number."""
+    return re.sub(r"\D", "", node(path)) or node(path)
 
 
 def moved(files: Files, to: Files) -> Files:

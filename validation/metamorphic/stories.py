@@ -28,7 +28,7 @@ from tidegauge.story.story import Story, story_of
 from validation.metamorphic.cases import HALVES, LAYOUTS
 from validation.metamorphic.log_files import Files
 from validation.metamorphic.losses import LOSSES
-from validation.metamorphic.mixtures import MIXTURES, halves
+from validation.metamorphic.mixtures import MIXTURES, ONE_DIRECTORY, halves
 from validation.metamorphic.tree import Tree, is_log, joined, lines, tree_of, write
 
 PACKED = Path(__file__).parents[2] / "tests" / "story" / "wild.tar.xz"
@@ -179,13 +179,23 @@ def contradictions_of(case: StoryCase, seed: int) -> list[str]:
 def contradictions(part: Story, wholes: Sequence[Story]) -> list[str]:
     """Return what a story tells that none of the whole ones does, or that they tell otherwise (rule 2)."""
     entries: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
-    for entry in (entry for whole in wholes for entry in whole.entries):
-        entries[entry.kind, entry.partition].append({**entry.fields, "node": entry.node})
+    for whole in wholes:
+        isr: dict[str | None, Any] = {}
+        for entry in whole.entries:
+            entries[entry.kind, entry.partition].append({**entry.fields, "node": entry.node})
+            # Where the line of an election is gone, the one behind it tells the change of the ISR alone.
+            if entry.kind == "elected":
+                change = {**entry.fields, "node": entry.node, "from": isr.get(entry.partition), "to": entry.fields["isr"]}
+                entries["isr_changed", entry.partition].append({**change, "accepted": True})
+            if entry.kind in ("elected", "isr_changed"):
+                isr[entry.partition] = entry.fields["isr" if entry.kind == "elected" else "to"]
     found = []
     for entry in part.entries:
         fields = {**entry.fields, "node": entry.node}
         fields = {
-            name: value for name, value in fields.items() if value not in (None, "unknown") and name not in MAY_BE_LESS
+            name: value
+            for name, value in fields.items()
+            if value not in (None, "unknown") and name not in MAY_BE_LESS and not _is_renamed(name, value)
         }
         # Whether an election was clean is told by what is known before it: lines that are gone may be those that hid it.
         if not any(
@@ -195,6 +205,11 @@ def contradictions(part: Story, wholes: Sequence[Story]) -> list[str]:
             found.append(f"{entry.kind} {entry.partition} {fields} {entry.sources}")
     losses = [loss for whole in wholes for loss in whole.losses]
     return [*found, *(f"loss {loss.as_json()}" for loss in part.losses if not any(_is_part(loss, one) for one in losses))]
+
+
+def _is_renamed(name: str, value: Any) -> bool:
+    """Return whether a field is a directory as the mixtures call the one that all brokers have."""
+    return name == "directory" and str(value).startswith(ONE_DIRECTORY)
 
 
 def _is_part(loss: Loss, whole: Loss) -> bool:

@@ -262,3 +262,11 @@ def test_a_log_that_is_cut_below_a_high_watermark_had_grown_up_to_it(telling: Te
     story = telling(log(release, no_effect, below).replace("INFO [UnifiedLog", "WARN [UnifiedLog"))
     last = [entry.fields for entry in story.entries if entry.kind == "truncated"][-1]
     assert (last["from"], last["high_watermark"], last["relation"]) == (None, 10, "below")
+
+
+def test_what_comes_after_a_truncation_says_nothing_of_it_where_lines_have_no_times(telling: Telling) -> None:
+    before = leads(1, 4, 500, 500, "1"), leads(3, 5, 600, 600, "3"), follows(1, 2, 6, 900, 650), TRUNCATES
+    dated = log(*before, leads(1, 7, 700, 700, "1"), follows(1, 2, 8, 710, 705))
+    undated = "".join(f"{line[26:]}\n" for line in dated.splitlines())
+    assert undated.startswith("INFO [Broker")
+    assert [loss.committed for loss in telling(dated).losses] == [loss.committed for loss in telling(undated).losses]

@@ -339,13 +339,17 @@ class _Bill:
             )
         )
 
+    def _until(self, truncation: StoryEntry) -> list[StoryEntry]:
+        """Return the entries before a truncation: of its own node also where lines have no times."""
+        return self.entries[: next(at for at, entry in enumerate(self.entries) if entry is truncation)]
+
     def _leader_of(self, truncation: StoryEntry) -> _Led | None:
         """Return the leader that a truncation follows."""
         epoch = next(
             (
                 entry.fields["leader_epoch"]
-                for entry in reversed(self.entries)
-                if entry.kind == "follower" and entry.node == truncation.node and entry.order <= truncation.order
+                for entry in reversed(self._until(truncation))
+                if entry.kind == "follower" and entry.node == truncation.node
             ),
             None,
         )
@@ -404,8 +408,8 @@ class _Bill:
             return 0
         roles = [
             one
-            for one in self.entries
-            if one.kind in ("leader", "follower") and one.node == truncation.node and one.order <= truncation.order
+            for one in self._until(truncation)
+            if one.kind in ("leader", "follower") and one.node == truncation.node
         ]
         following = roles.pop() if roles and roles[-1].kind == "follower" else None
         # An election gives no offset: the load line that it is told by may be an old one.

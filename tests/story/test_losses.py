@@ -238,8 +238,8 @@ def test_a_log_that_is_made_in_another_directory_is_not_known_to_be_lost(telling
 def test_who_was_followed_meanwhile_may_have_committed_more(telling: Telling, between: str) -> None:
     """A replica that led once has the high watermark of whoever it followed since, or a lower one."""
     ends = follows(1, 2, 6 if between else 5, 900, 650)
-    told = telling(log(leads(1, 4, 500, 500, "1"), *([between] if between else []), ends, TRUNCATES))
-    assert [loss.committed for loss in told.losses] == ["unknown" if between else "no"]
+    story = telling(log(leads(1, 4, 500, 500, "1"), *([between] if between else []), ends, TRUNCATES))
+    assert [loss.committed for loss in story.losses] == ["unknown" if between else "no"]
     skipped = telling(log(leads(1, 4, 500, 500, "1"), follows(1, 2, 6, 900, 650), TRUNCATES))
     assert [loss.committed for loss in skipped.losses] == ["unknown"]
 

@@ -407,9 +407,7 @@ class _Bill:
         if truncation.basis != "high watermark" and led is not None and led.clean is True and not led.disk and whole:
             return 0
         roles = [
-            one
-            for one in self._until(truncation)
-            if one.kind in ("leader", "follower") and one.node == truncation.node
+            one for one in self._until(truncation) if one.kind in ("leader", "follower") and one.node == truncation.node
         ]
         following = roles.pop() if roles and roles[-1].kind == "follower" else None
         # An election gives no offset: the load line that it is told by may be an old one.

@@ -55,6 +55,8 @@ def shown(capture: Capture) -> list[tuple[str, object]]:
     ("lines", "expected"),
     [
         ((submits(2), submits(2, ANOTHER), fails(2, "OPERATION_NOT_ATTEMPTED", ANOTHER)), [("ExpandIsr", 2)]),
+        # Where no line names its thread, the last one may be another's than the one that is refused.
+        ((submits(3), submits(2), fails(3, "OPERATION_NOT_ATTEMPTED")), [("ExpandIsr", 3), ("ExpandIsr", 2)]),
         # The line of the one that was sent may stand behind that of the one that was not.
         ((submits(3, ANOTHER), submits(2), ignores(3, pending(2), ANOTHER)), [("ExpandIsr", 2)]),
         ((submits(2), answered(2), ignores(2, COMMITTED.format("1"))), [("ExpandIsr", 2)]),

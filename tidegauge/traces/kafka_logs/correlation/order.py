@@ -399,8 +399,7 @@ def take(row: Row, at: int, replica: Replica, leader: Leader) -> tuple[int, Repl
     elif kind == SHRINK:
         isr, leo, hw, partition_epoch = values
         fits = _may_be(replica.leo, leo) and _may_be(replica.hw, hw)
-        if not _may_be(replica.partition_epoch, partition_epoch):
-            broken = BREAKS_RULE
+        broken = broken if _proposes(partition_epoch, replica) else BREAKS_RULE
         if replica.isr != UNKNOWN and isr != UNKNOWN:
             # Whoever has the whole log is caught up, and is not removed (Partition#isFollowerOutOfSync).
             removed = replica.isr & ~isr
@@ -409,10 +408,7 @@ def take(row: Row, at: int, replica: Replica, leader: Leader) -> tuple[int, Repl
         after = replica._replace(leo=leo, hw=hw, pending=max(isr, 0), cause=-1)
     elif kind == EXPAND:
         isr, partition_epoch = values
-        # A leader makes a proposal under the lock and prints it later (Partition#maybeExpandIsr): it belongs to the epoch
-        # that it names, whatever the partition has become when the line is written.
-        if UNKNOWN != partition_epoch < replica.partition_epoch or replica.role not in (LEADS, UNKNOWN):
-            broken = BREAKS_RULE
+        broken = broken if _proposes(partition_epoch, replica) else BREAKS_RULE
         fits, after = True, replica._replace(pending=max(isr, 0))
     elif kind == LEAD:
         epoch, isr, leo, hw_before, hw, partition_epoch = values
@@ -469,6 +465,15 @@ def take(row: Row, at: int, replica: Replica, leader: Leader) -> tuple[int, Repl
             leo=replica.leo if leo == UNKNOWN else leo, hw=replica.hw if hw == UNKNOWN else hw, cause=-1
         )
     return (broken if fits else BREAKS_VALUE), after
+
+
+def _proposes(partition_epoch: int, replica: Replica) -> bool:
+    """Return whether a replica may propose an ISR in this partition epoch.
+
+    A leader makes a proposal under the lock and prints it later (Partition#maybeExpandIsr): it belongs to the epoch that it
+    names, whatever the partition has become when the line is written.
+    """
+    return replica.role in (LEADS, UNKNOWN) and _may_be(replica.partition_epoch, partition_epoch)
 
 
 def _raises_due(row: Row, replica: Replica) -> bool:

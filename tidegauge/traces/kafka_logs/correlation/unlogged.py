@@ -593,7 +593,7 @@ def add_unlogged_proposals(nodes: Sequence[Node]) -> None:
             if steps:
                 made = steps[-1]
                 if made.name == "ExpandIsr":
-                    # The last key of a proposal ends with the broker epochs of its members (proposal_keys).
+                    # The second key of a proposal ends with the broker epochs of its members (proposal_keys).
                     epochs = dict(key[5]) if len(key) > 5 else {}
                     made.fields |= reported(broker_epoch=epochs.get(made.fields["peer"]))
                 made.provides += (key,)

@@ -306,7 +306,9 @@ def _proposed(broker: LoggedBroker, parsed: ParsedLine, step: LoggedStep) -> Non
     # was the same proposal (F3), it is the one that was accepted.
     step.depends_on += ignored
     repeats = bool(ignored) and any(keys[-1] in step_before.provides for step_before in broker.steps)
-    step.provides += (("again", keys[0]),) if repeats else keys
+    # The controller's line of a change has neither the leader epoch nor the members of what it accepted.
+    accepted_as = ("proposed", parsed.tp, step.fields["partition_epoch"])
+    step.provides += (("again", keys[0]),) if repeats else (*keys, accepted_as)
     broker.replica(parsed.tp).ignored = ()
 
 

@@ -70,12 +70,9 @@ def beside(key: Key, order: int) -> Key:
 def proposal_keys(
     tp: str, leader_epoch: int, partition_epoch: int, isr: Iterable[int], broker_epochs: Mapping[int, int]
 ) -> tuple[Hashable, ...]:
-    """Return the keys of a proposal: that of a line of the controller, that of a request, and the request's with the broker
-    epochs of the members (KIP-903) where they are known.
-    """
+    """Return the key of a proposal, and one with the broker epochs of its members (KIP-903) where they are known."""
     key = ("proposal", tp, leader_epoch, partition_epoch, frozenset(isr))
-    keys = (("proposed", tp, partition_epoch), key)
-    return (*keys, (*key, frozenset(broker_epochs.items()))) if broker_epochs else keys
+    return (key, (*key, frozenset(broker_epochs.items()))) if broker_epochs else (key,)
 
 
 @dataclass(eq=False, slots=True)

@@ -270,3 +270,13 @@ def test_what_comes_after_a_truncation_says_nothing_of_it_where_lines_have_no_ti
     undated = "".join(f"{line[26:]}\n" for line in dated.splitlines())
     assert undated.startswith("INFO [Broker")
     assert [loss.committed for loss in telling(dated).losses] == [loss.committed for loss in telling(undated).losses]
+
+
+def test_an_older_leader_says_nothing_of_the_one_that_is_followed(telling: Telling) -> None:
+    """That of epoch 4 was elected cleanly; of the one of epoch 5, which the replica truncates to, no line tells."""
+    elected = (
+        "[QuorumController id=9] partition change for x-0: isr: [1, 3] -> [3], leader: 1 -> 3, leaderEpoch: 3 -> 4, "
+        "partitionEpoch: 5 -> 6"
+    )
+    follower = follows(1, 3, 4, 900, 650), follows(1, 2, 5, 900, 650), TRUNCATES
+    assert [loss.committed for loss in telling(log(elected, *follower)).losses] == ["unknown"]

@@ -339,12 +339,12 @@ class _Bill:
             )
         )
 
-    def _until(self, truncation: StoryEntry) -> list[StoryEntry]:
+    def _until(self, truncation: StoryEntry) -> Sequence[StoryEntry]:
         """Return the entries before a truncation: of its own node also where lines have no times."""
         return self.entries[: next(at for at, entry in enumerate(self.entries) if entry is truncation)]
 
     def _leader_of(self, truncation: StoryEntry) -> _Led | None:
-        """Return the leader that a truncation follows."""
+        """Return the leader that a truncation follows; of a known epoch that one, if any line tells that it led."""
         epoch = next(
             (
                 entry.fields["leader_epoch"]
@@ -354,8 +354,7 @@ class _Bill:
             None,
         )
         before = [one for one in self.led if one.order <= truncation.order + SLACK and one.node != truncation.node]
-        same = [one for one in before if epoch is not None and one.epoch == epoch]
-        fitting = same or before
+        fitting = [one for one in before if epoch is None or one.epoch == epoch]
         return fitting[-1] if fitting else None
 
     def _cause(self, truncation: StoryEntry, led: _Led | None) -> tuple[str, object]:
@@ -380,9 +379,9 @@ class _Bill:
         return BELOW, led.epoch if led is not None else None
 
     def _committed_to(self, truncation: StoryEntry, led: _Led | None) -> tuple[int | None, int | None]:
-        """Return from which offset on nothing above the second one was committed, and up to which offset the history was.
+        """Return a bound, and up to which offset the history was committed: what is above that and the bound was not.
 
-        The first is None where neither the node's own high watermark nor a clean election bounds what was committed.
+        The bound is None where neither the node's own high watermark nor a clean election says what was not committed.
         """
         own = None if "doubtful" in truncation.said else truncation.fields["high_watermark"]
         reached = [
@@ -398,7 +397,7 @@ class _Bill:
         return None if own is None else self._bound(truncation, led), committed
 
     def _bound(self, truncation: StoryEntry, led: _Led | None) -> int | None:
-        """Return from which offset on a replica's own high watermark bounds what was committed.
+        """Return from which offset on nothing above a replica's own high watermark was committed, None if that is unknown.
 
         A follower's lags behind its leader's, and so does that of a new leader below its first offset: what was committed
         there is known to be on a leader that was elected cleanly, if its replicas truncate by epochs and its log was whole.

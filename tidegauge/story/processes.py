@@ -102,8 +102,9 @@ class Processes(StoryState):
 
     def say_heartbeat_refused(self, line: SourcedLine) -> None:
         """Tell the same by the controller's line, which names the broker only where it has no registration of it."""
-        error = "STALE_BROKER_EPOCH"
-        line = replace(line, node=optional(line, "broker"))
+        self._refused_by_controller(replace(line, node=optional(line, "broker")), "STALE_BROKER_EPOCH")
+
+    def _refused_by_controller(self, line: SourcedLine, error: str) -> None:
         node = self.nodes[self.key(line)]
         node.refused_by_controller = self.add_or_count(node.refused_by_controller, line, "not_registered", error=error)
 
@@ -140,15 +141,13 @@ class Processes(StoryState):
 
     def say_not_registered(self, line: SourcedLine) -> None:
         """Tell a broker that ZooKeeper, or the controller of KRaft, has of another process, or not: nobody sees this one."""
-        node = self.nodes[self.key(line)]
         if line.fields["error"] == "NOT_CONTROLLER":
             self.say_not_controller(line)
             return
         if line.says.logger == "BrokerLifecycleManager":
-            node.refused_by_controller = self.add_or_count(
-                node.refused_by_controller, line, "not_registered", error=line.fields["error"]
-            )
+            self._refused_by_controller(line, line.fields["error"])
             return
+        node = self.nodes[self.key(line)]
         if node.unregistered is not None and line.order - node.unregistered.order < TOGETHER:
             join(node.unregistered, line)
         else:

@@ -65,12 +65,10 @@ WITH_EXCEPTIONS = frozenset(
     {"fetch-error", "produce-error", "fatal", "directory-error", "fetch-refused", "not-deleted", "request-failed"}
 )
 """Statements behind which the exception says why."""
-ONCE = frozenset({"starting", "created", "directory-made", "loaded", "truncated", "truncated-fully"}) | {
-    "no-effect",
-    "below",
-    "truncating-to-high-watermark",
-    "truncating-to-epoch",
-}
+ONCE = frozenset(
+    {"starting", "created", "directory-made", "loaded", "truncated", "truncated-fully", "no-effect", "below"}
+    | {"truncating-to-high-watermark", "truncating-to-epoch"}
+)
 """Statements that nobody prints twice at one time: the second one is a log shipper's, that tried again."""
 NEAR, FAR, LONGEST_TRACE = 3, 12, 200
 """Lines to an exception, behind one that mail wrapped, or, if no line between them has a date, any one; and to its cause."""
@@ -176,19 +174,12 @@ def read_files(paths: Sequence[Path], problems: list[Problem], selection: Select
     found = [(path, one, label) for path in paths for one, label in text_files(path, problems)]
     # Of folders that are named apart, a line is found by more than `server.log`.
     several = len({label for _, _, label in found}) < len(found) and len(paths) > 1
-    files: list[ReadFile] = []
-    undated: set[tuple[object, ...]] = set()
+    files = []
     for path, one, label in found:
         of_path = path if path.is_dir() else path.parent
         named = f"{of_path.resolve().name}/{label}" if several else label
         if (file := read_file(one, named, problems, selection)) is not None:
             files.append(file)
-            # Without times, the lines of a copy cannot be told from what was printed again: the whole file can.
-            if file.found and not any(line.time for line in file.found):
-                text = file.lines, *((line.number, line.text) for line in file.found)
-                if text in undated:
-                    file.found = []
-                undated.add(text)
     _attribute(files)
     return files
 
@@ -409,8 +400,14 @@ def in_order(files: Iterable[ReadFile]) -> list[SourcedLine]:
     """Return the lines of all files by time, each once: a second copy of a file says nothing new."""
     lines: list[SourcedLine] = []
     seen: dict[tuple[object, ...], ReadFile] = {}
-    once: set[tuple[object, ...]] = set()
+    undated: set[tuple[object, ...]] = set()
     for file in files:
+        # Without times, the lines of a copy cannot be told from what was printed again: the whole file can.
+        if not any(line.time for line in file.found):
+            text = file.lines, *((line.number, line.text) for line in file.found)
+            if text in undated:
+                continue
+            undated.add(text)
         for line in file.found:
             # Two brokers may print the same at the same time: of nobody known, only what lies in one folder can be a copy.
             key = (
@@ -421,11 +418,10 @@ def in_order(files: Iterable[ReadFile]) -> list[SourcedLine]:
                 line.partition,
                 tuple(sorted(line.fields.items())),
             )
+            is_again = key in seen
             first = seen.setdefault(key, file)
-            if line.time and (first is not file or (line.says.kind in ONCE and key in once)):
+            if line.time and is_again and (first is not file or line.says.kind in ONCE):
                 continue
-            if line.says.kind in ONCE:
-                once.add(key)
             lines.append(line)
     lines.sort(key=lambda line: line.order)
     return lines

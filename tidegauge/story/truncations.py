@@ -135,10 +135,8 @@ class Truncations(StoryState):
         relate(entry)
 
     def say_below(self, line: SourcedLine) -> None:
-        entry, high_watermark = (
-            self._truncation(line, number(line.fields["to"]), "warning"),
-            number(line.fields["high_watermark"]),
-        )
+        entry = self._truncation(line, number(line.fields["to"]), "warning")
+        high_watermark = number(line.fields["high_watermark"])
         doubtful = self.releases.raises_before_truncation(line)
         # A log is never shorter than its high watermark: it grew since the line that its end was taken from.
         if not doubtful and entry.fields["from"] is not None and entry.fields["from"] < high_watermark:

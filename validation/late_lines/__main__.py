@@ -8,11 +8,11 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
 from tidegauge.conformance.checking.verdicts import Verdict
+from tidegauge.util.workers import workers
 from validation.late_lines.faults import FAULTS
 from validation.late_lines.runs import (
     Run,
@@ -88,8 +88,8 @@ def _judge_walks(chosen: argparse.Namespace) -> int:
     """Judge walks of the reference; return how many are judged wrongly."""
     said: Counter[str] = Counter()
     noticed: Counter[tuple[str, str]] = Counter()
-    with ProcessPoolExecutor(chosen.processes) as pool:
-        for one in pool.map(partial(walked, chosen.seed), range(chosen.walks)):
+    with workers(chosen.processes) as side_by_side:
+        for one in side_by_side(partial(walked, chosen.seed), range(chosen.walks)):
             said.update(histories=one.histories, moved=one.moved, wrong=len(one.wrong))
             print(*one.wrong, sep="\n", end="\n" if one.wrong else "", flush=True)
             print(
@@ -97,7 +97,7 @@ def _judge_walks(chosen: argparse.Namespace) -> int:
                 f"{said['wrong']} wrong",
                 flush=True,
             )
-        for counts in pool.map(partial(walked_faults, chosen.seed), range(chosen.walked_faults)):
+        for counts in side_by_side(partial(walked_faults, chosen.seed), range(chosen.walked_faults)):
             noticed.update(counts)
     _print_counts("walks", noticed)
     return said["wrong"]

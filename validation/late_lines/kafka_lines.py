@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from tidegauge.impl.rules import NONE
+from tidegauge.impl.rules import FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION, NONE, UNKNOWN_LEADER_EPOCH
 from tidegauge.traces.from_model import views
 from tidegauge.traces.from_model.behaviour import events_of_step
 from tidegauge.traces.from_model.views import Label, View
@@ -103,15 +103,15 @@ class Lines:
     ) -> None:
         self.now += self.random.randrange(60, 140)
         self._correlation += 1
-        local, remote = self.now - began - 40, 0
+        local = self.now - began - 40
         network = 3 * self.number + port % 3
         self.files[f"n{node}/request.log"].append(
-            f"{_stamp(self.now)} DEBUG [data-plane-kafka-network-thread-{node}-PLAINTEXT-PLAINTEXT-{network}] Completed "
-            f"request:"
-            f'{{"isForwarded":false,"requestHeader":{{"requestApiKey":{api[0]},"requestApiVersion":{api[1]},"correlationId":'
-            f'{self._correlation},"clientId":"{client}","requestApiKeyName":"{api[2]}"}},"request":{request},"response":{response},'
+            f"{_stamp(self.now)} DEBUG [data-plane-kafka-network-thread-{node}-PLAINTEXT-PLAINTEXT-{network}] "
+            f'Completed request:{{"isForwarded":false,"requestHeader":{{"requestApiKey":{api[0]},'
+            f'"requestApiVersion":{api[1]},"correlationId":{self._correlation},"clientId":"{client}","requestApiKeyName":"{api[2]}"}},"request":{request},'
+            f'"response":{response},'
             f'"connection":"127.0.0.1:9092-127.0.0.1:{port}-{network}-0","totalTimeMs":{(self.now - began + 50) / 1000},'
-            f'"requestQueueTimeMs":0.05,"localTimeMs":{local / 1000},"remoteTimeMs":{remote / 1000},"throttleTimeMs":0,'
+            f'"requestQueueTimeMs":0.05,"localTimeMs":{local / 1000},"remoteTimeMs":0.0,"throttleTimeMs":0,'
             '"responseQueueTimeMs":0.01,"sendTimeMs":0.03,"securityProtocol":"PLAINTEXT","principal":"User:ANONYMOUS",'
             '"listener":"PLAINTEXT","clientInformation":{"softwareName":"unknown","softwareVersion":"unknown"}} '
             "(kafka.request.logger)"
@@ -159,8 +159,7 @@ class Lines:
         return (
             f"PartitionRegistration(replicas={self.replicas}, directories=[], isr={isr}, removingReplicas=[], "
             f"addingReplicas=[], elr=[], lastKnownElr=[], leader={leader}, leaderRecoveryState=RECOVERED, "
-            f"leaderEpoch={epoch}, "
-            f"partitionEpoch={self._partition_epoch})"
+            f"leaderEpoch={epoch}, partitionEpoch={self._partition_epoch})"
         )
 
     def _previous(self, node: int, leader: int, epoch: int) -> str:
@@ -175,10 +174,8 @@ class Lines:
             "INFO",
             self._metadata(node),
             f"[Broker id={node}] Leader {self.tp} with topic id Some({self.topic_id}) starts at leader epoch {epoch} "
-            f"from offset "
-            f"{end} with partition epoch {self._partition_epoch}, high watermark {mark}, ISR [{members}], adding "
-            f"replicas [] and "
-            f"removing replicas [] . {self._previous(node, node, epoch)}",
+            f"from offset {end} with partition epoch {self._partition_epoch}, high watermark {mark}, ISR [{members}], "
+            f"adding replicas [] and removing replicas [] . {self._previous(node, node, epoch)}",
             _STATE,
         )
 
@@ -352,8 +349,7 @@ class Lines:
             node,
             thread,
             f"Shrinking ISR from {','.join(map(str, was))} to {','.join(map(str, isr))}. Leader: (highWatermark: "
-            f"{fields['hw']}, "
-            f"endOffset: {fields['leo']}). Out of sync replicas: {lagging}.",
+            f"{fields['hw']}, endOffset: {fields['leo']}). Out of sync replicas: {lagging}.",
             "INFO",
         )
         gone = ", ".join(str(self.node[index]) for index in out)
@@ -367,8 +363,7 @@ class Lines:
         node = self.node[index]
         thread = f"broker-{node}-to-controller-alter-partition-channel-manager"
         if proposal.accepted is None:
-            # FENCED_LEADER_EPOCH, or INVALID_UPDATE_VERSION within the epoch.
-            error = 74 if self._roles[node][1] > proposal.epoch else 95
+            error = FENCED_LEADER_EPOCH if self._roles[node][1] > proposal.epoch else INVALID_UPDATE_VERSION
             data = f"errorCode={error}, leaderId=0, leaderEpoch=0, isr=[], leaderRecoveryState=0, partitionEpoch=0"
         else:
             accepted, epoch = proposal.accepted
@@ -432,7 +427,7 @@ class Lines:
         said = (
             f"Remote broker has a smaller leader epoch for partition {self.tp} than this replica's current leader epoch "
             f"of {epoch}."
-            if session.error == 75
+            if session.error == UNKNOWN_LEADER_EPOCH
             else f"Remote broker is not the leader for partition {self.tp}, which could indicate that leadership is "
             f"being moved"
         )

@@ -3,7 +3,7 @@
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -34,10 +34,9 @@ from validation.metamorphic.stories import transformed as transformed_story
 from validation.metamorphic.stories import written as lay_out
 
 PROCESSES = 2
-SHOWN = 4
 CASES = 2000
-PROGRESS = 250
-"""After how many cases a line says how far it is: 20,000 take an hour."""
+SHOWN, PROGRESS = 4, 250
+"""Contradictions that are shown of a case; after how many cases a line says how far it is."""
 
 
 @dataclass
@@ -79,12 +78,7 @@ def compare_stories(chosen: argparse.Namespace) -> int:
             wrong += len(found := missed(folder, losses[folder.name]) if folder.name in losses else [])
             print(*(f"{folder.name}: {one}" for one in found), sep="\n", end="\n" if found else "")
         numbered = [case for case in story_cases(folders, chosen.cases, chosen.seed) if chosen.only in (None, case.number)]
-        print(
-            "drawn:",
-            ", ".join(
-                f"{name} {times}" for name, times in Counter(drawn_name(case.capture) for case in numbered).most_common()
-            ),
-        )
+        show_drawn(case.capture for case in numbered)
         if chosen.keep is not None:
             for case in numbered:
                 lay_out(transformed_story(case, chosen.seed), case.steps, chosen.keep)
@@ -100,10 +94,10 @@ def compare_stories(chosen: argparse.Namespace) -> int:
     return 1 if wrong else 0
 
 
-def drawn_name(capture: Path) -> str:
-    """Return the name of a capture, with its release if that is its folder."""
-    release = capture.parent.name
-    return f"{release}/{capture.name}" if release[:1].isdigit() else capture.name
+def show_drawn(captures_drawn: Iterable[Path]) -> None:
+    """Print how often each capture was drawn; those in the folder of a release are called by it, too."""
+    names = Counter("/".join(path.parts[-2 if path.parent.name[:1].isdigit() else -1 :]) for path in captures_drawn)
+    print("drawn:", ", ".join(f"{name} {times}" for name, times in names.most_common()), flush=True)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -132,8 +126,7 @@ def main(arguments: Sequence[str]) -> int:
             written(transformed(case, chosen.seed), case, chosen.keep)
     names = {step for case in numbered for step in case.steps}
     print(f"seed {chosen.seed}: {len(numbered):,} cases of {len(fails_by_capture)} captures, {len(names)} transformations")
-    drawn = Counter(drawn_name(case.capture) for case in numbered)
-    print("drawn:", ", ".join(f"{name} {times}" for name, times in drawn.most_common()), flush=True)
+    show_drawn(case.capture for case in numbered)
     counts: dict[str, Count] = {}
     total = Count(Counter(), Counter())
     with workers(chosen.processes) as side_by_side:

@@ -3,6 +3,7 @@
 Rules of this file
 
 1. Every line stays, and so does the order of the lines of one file; only their files change.
+2. A node writes its own logs: those of other programs beside them (mixtures.FOREIGN) keep their files.
 """
 
 import gzip
@@ -11,6 +12,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
+from validation.metamorphic.mixtures import FOREIGN
 from validation.metamorphic.tree import Tree, is_log, joined, lines, parts, time_of
 
 
@@ -70,12 +72,16 @@ _STOCK = (
 )
 
 
+def _is_of_a_node(name: str) -> bool:
+    return is_log(name) and name.rpartition("/")[2] not in FOREIGN
+
+
 def split_as_stock(tree: Tree) -> Tree:
     """Split logs into the files of Kafka's stock config: requests, state changes, controller, the rest."""
     done: dict[str, list[str]] = {}
     others = {}
     for name, content in tree.items():
-        if not is_log(name):
+        if not _is_of_a_node(name):
             others[name] = content
             continue
         folder = name.rpartition("/")[0]
@@ -94,7 +100,7 @@ def one_console(tree: Tree) -> Tree:
     done: dict[str, list[tuple[datetime, int, str]]] = {}
     others = {}
     for name, content in tree.items():
-        if not is_log(name):
+        if not _is_of_a_node(name):
             others[name] = content
             continue
         console = done.setdefault(f"{name.rpartition('/')[0] or '.'}/console.log", [])

@@ -4,7 +4,7 @@ import sys
 from functools import partial
 
 from benchmarks.measure import Report, parser
-from tidegauge.conformance.counterexamples.spec_equals_impl import system_of
+from tidegauge.conformance.from_tlc.graph_comparison import system_of
 from tidegauge.spec.tlc.models import find_model
 from tidegauge.spec.tlc.tlc import TlcOutcome, TlcResult, run_tlc
 from validation.graphs import WHOLE

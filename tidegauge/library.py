@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidegauge.bundle.unpacking import opened
+from tidegauge.bundle.reading import opened
 from tidegauge.conformance.checking.check import CheckOptions, check_parts, merge_reports
 from tidegauge.conformance.checking.check import Report as JudgedReport
 from tidegauge.conformance.checking.convert import read_whole, traces_of

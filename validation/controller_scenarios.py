@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-from tidegauge.conformance.counterexamples.tlc_runs import DIRECTORY, file_stem
+from tidegauge.conformance.from_tlc.tlc_runs import DIRECTORY, file_stem
 from tidegauge.conformance.play.arguments import controller_action_text
 from tidegauge.conformance.play.directives import Player
 from tidegauge.conformance.play.scenario import Block, Transcript, played_block, render

@@ -10,8 +10,8 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from tidegauge.conformance.counterexamples.tlc_runs import file_stem
 from tidegauge.conformance.engine.judge import judge
+from tidegauge.conformance.from_tlc.tlc_runs import file_stem
 from tidegauge.spec.tlc.models import Model, find_model
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.formats import ndjson

@@ -21,7 +21,7 @@ from tidegauge.impl.cluster.cluster import Bounds
 from tidegauge.impl.explorer import faults
 from tidegauge.impl.explorer.explore import Graph, explore, find_violation
 from tidegauge.impl.explorer.invariants import INVARIANTS
-from tidegauge.impl.explorer.view import view
+from tidegauge.impl.explorer.spec_view import view
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.formats import ndjson
 from tidegauge.traces.from_model.behaviour import trace_of_path

@@ -1,7 +1,7 @@
 """`python -m validation.graphs [MODEL ...]`: spec = impl over the whole graph of each model that holds,
 bounds as pinned.
 
-The main job compares some of these, others within tighter bounds (spec_equals_impl.COMPARED). Here every model of the
+The main job compares some of these, others within tighter bounds (graph_comparison.COMPARED). Here every model of the
 protocol that must hold is walked to its end by both sides, and has as many states as models.toml says. It ends with 1 when
 one differs.
 """
@@ -9,7 +9,7 @@ one differs.
 import sys
 import time
 
-from tidegauge.conformance.counterexamples.spec_equals_impl import Compared, Equality, compare
+from tidegauge.conformance.from_tlc.graph_comparison import Compared, Equality, compare
 from tidegauge.spec.tlc.models import find_model
 
 WHOLE = (

@@ -18,7 +18,7 @@ from tidegauge.conformance.engine.judge import judge
 from tidegauge.impl.cluster.cluster import Bounds, actions, step
 from tidegauge.impl.explorer.explore import find_violation
 from tidegauge.impl.explorer.faults import fault_named
-from tidegauge.impl.explorer.view import view
+from tidegauge.impl.explorer.spec_view import view
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.from_model.behaviour import trace_of_path
 from tidegauge.traces.from_model.impl_walks import impl_walks

@@ -32,10 +32,10 @@ from tidegauge.drive.coverage import (
     shipped_models,
     situations_of,
 )
-from tidegauge.drive.paths.beside_covers import refusals
 from tidegauge.drive.paths.cover import cover
 from tidegauge.drive.paths.graphs import GRAPHS
 from tidegauge.drive.paths.selection import smoke_case
+from tidegauge.drive.paths.short_paths import refusals
 from tidegauge.impl.profiles import KIP320, SAFE
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.schema import Config, Event, Trace

@@ -53,8 +53,8 @@ from tidegauge.traces.segments import (
     decode,
     encode,
 )
-from tidegauge.util.bounds import UnpackingError, unpacked
 from tidegauge.util.errors import SpecError, UsageError
+from tidegauge.util.input_limits import UnpackingError, unpacked
 from tidegauge.util.junit import known_failures
 
 ROOT = Path(__file__).parents[2]

@@ -17,8 +17,8 @@ from tidegauge.conformance.report.junit import write_junit
 from tidegauge.conformance.report.text import as_text
 from tidegauge.drive.transports.lines import NEEDED, REPORTED, VERSION, parse_handshake
 from tidegauge.traces.problems import Problem
-from tidegauge.util.foreign_text import printable_json, visible, visible_lines
 from tidegauge.util.junit import annotations
+from tidegauge.util.untrusted_text import printable_json, visible, visible_lines
 
 GOLDEN = Path(__file__).parents[2] / "tidegauge" / "traces" / "golden" / "append.ndjson"
 CONTROLS = "\x00\x07\x08\x1b\r\n\x0b\x0c\x7f\x85\x9b\u200b\u200e\u2028\u2029\u202e\u2066\ufeff\udc80\U000e0041"

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from tests.processor_time import processor_time
-from tidegauge.bundle import cutting
-from tidegauge.story import elections, forms, reading, releases, statements
+from tidegauge.bundle import writing
+from tidegauge.story import elections, raw_lines, reading, releases, statements
 from tidegauge.traces.kafka_logs.discovery import clusters, identify, selection, writers
 from tidegauge.traces.kafka_logs.disks import dumps
 from tidegauge.traces.kafka_logs.nodes import gap_detection, node
@@ -74,8 +74,8 @@ MODULES = (
     dumps,
     metadata_dump,
     exports,
-    cutting,
-    forms,
+    writing,
+    raw_lines,
     reading,
     elections,
     releases,

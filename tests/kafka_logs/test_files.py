@@ -8,7 +8,7 @@ import pytest
 from tidegauge.traces.kafka_logs import is_log, read
 from tidegauge.traces.kafka_logs.discovery.files import find_nodes
 from tidegauge.traces.kafka_logs.parsing.lines import read_lines
-from tidegauge.util.bounds import pieces_on_disk
+from tidegauge.util.input_limits import pieces_on_disk
 
 
 def line(second: int, message: str = "Kafka version: 4.2.0", node: int = 0) -> str:

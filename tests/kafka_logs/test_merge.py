@@ -8,7 +8,7 @@ import pytest
 from tidegauge.traces.kafka_logs import Capture, read
 from tidegauge.traces.kafka_logs.capture import shipped
 from tidegauge.traces.kafka_logs.correlation.merge import merge
-from tidegauge.traces.kafka_logs.nodes.steps import LoggedStep
+from tidegauge.traces.kafka_logs.nodes.logged_broker import LoggedStep
 from tidegauge.traces.schema import Event, Trace
 
 HOUR = 3_600_000_000

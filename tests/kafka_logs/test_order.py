@@ -15,7 +15,7 @@ from tests.processor_time import processor_time
 from tidegauge.traces.columns import UNKNOWN
 from tidegauge.traces.kafka_logs.correlation import order as search
 from tidegauge.traces.kafka_logs.correlation.order import BREAKS_VALUE, FITS, Ordered, Replica, order, take
-from tidegauge.traces.kafka_logs.nodes.steps import KEPT, RAISED, LoggedBroker, LoggedStep
+from tidegauge.traces.kafka_logs.nodes.logged_broker import KEPT, RAISED, LoggedBroker, LoggedStep
 from tidegauge.traces.kafka_logs.parsing.lines import Line
 
 LEADER = 1

@@ -9,7 +9,7 @@ import pytest
 from tidegauge.traces.kafka_logs import Capture
 from tidegauge.traces.kafka_logs.capture import shipped
 from tidegauge.traces.kafka_logs.correlation.match import match
-from tidegauge.traces.kafka_logs.nodes.steps import Send
+from tidegauge.traces.kafka_logs.nodes.logged_broker import Send
 from tidegauge.traces.kafka_logs.parsing.lines import Line
 from tidegauge.traces.kafka_logs.parsing.parsed_line import PartitionRequest
 from tidegauge.traces.kafka_logs.parsing.request_log import (

@@ -10,7 +10,7 @@ import pytest
 from tests.kafka_logs.hand import CREATED, DELETED, FOLLOWS, LEADS, LOADED, STARTED, broker, events, request
 from tidegauge.traces.kafka_logs import Capture, read
 from tidegauge.traces.kafka_logs.capture import by_generation
-from tidegauge.traces.kafka_logs.nodes.steps import LoggedBroker, LoggedStep
+from tidegauge.traces.kafka_logs.nodes.logged_broker import LoggedBroker, LoggedStep
 from tidegauge.traces.kafka_logs.passes import Reading, assign_topics
 
 

@@ -24,7 +24,7 @@ from tidegauge.spec.proofs.engine.loops import CONTRACTS
 from tidegauge.spec.proofs.engine.paths import GoalTally, ProofPath, explore
 from tidegauge.spec.proofs.lemmas.any_length import quantified_solver
 from validation.premises.committed import COMMITTED_LOSSES
-from validation.premises.plain import perform
+from validation.premises.plain_values import perform
 
 Step = Callable[[ProofPath, ClusterState], ClusterState]
 

@@ -15,7 +15,7 @@ from tidegauge.spec.proofs.engine.paths import GoalTally, ProofPath, explore
 from tidegauge.spec.proofs.lemmas.any_length import quantified_solver
 from validation.premises.__main__ import main as show
 from validation.premises.eligible import CLEAN_LOSSES, PlainRegistration
-from validation.premises.plain import perform
+from validation.premises.plain_values import perform
 
 BROKERS = (1, 2, 3)
 WAITS = "a leader waits for every eligible replica, or stands still"

@@ -9,7 +9,7 @@ import pytest
 
 from tests.proofs.committed_cluster import Cluster
 from tidegauge.impl.explorer.explore import Bounds, Walker
-from tidegauge.impl.explorer.view import LEADER, NO_ROLE
+from tidegauge.impl.explorer.spec_view import LEADER, NO_ROLE
 from tidegauge.impl.profiles import FETCH_TRUNCATION, REPAIRED, Profile
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.spec.proofs.committed.invariant import NONE, CommittedPremise

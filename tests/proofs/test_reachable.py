@@ -7,7 +7,7 @@ import pytest
 
 from tidegauge.impl.cluster.cluster import Bounds
 from tidegauge.impl.explorer.explore import explore
-from tidegauge.impl.explorer.view import FOLLOWER, LEADER
+from tidegauge.impl.explorer.spec_view import FOLLOWER, LEADER
 from tidegauge.spec.proofs.lemmas.logs import LogValue
 from tidegauge.spec.proofs.premises import FETCH_MODE, record_epoch, replay
 

@@ -17,8 +17,8 @@ import yaml
 from tidegauge import EXAMPLES, __suite__
 from tidegauge.cli.main import main
 from tidegauge.util.errors import UsageError
-from tidegauge.util.foreign_text import shortened
 from tidegauge.util.junit import JobSummary, known_failures, markdown, read_cases, summarize, summary_annotations
+from tidegauge.util.untrusted_text import shortened
 
 ROOT = Path(__file__).parents[2]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tidegauge.cli.main import main
-from tidegauge.conformance.counterexamples.spec_equals_impl import compared_of
+from tidegauge.conformance.from_tlc.graph_comparison import compared_of
 from tidegauge.spec import SPEC
 from tidegauge.spec.tlc.models import OwnModel, find_model, load_models, own_model
 from tidegauge.util.errors import SpecError
@@ -73,7 +73,7 @@ def test_a_specification_that_differs_is_told_by_its_first_divergence(
 ) -> None:
     """As if F3 had been repaired in the implementation alone."""
     place = cfg(tmp_path, "EqualEpoch", "MaxPartitionEpoch = 3", "MaxPartitionEpoch = 2")
-    name = "tidegauge.conformance.counterexamples.spec_equals_impl.compared_of"
+    name = "tidegauge.conformance.from_tlc.graph_comparison.compared_of"
     monkeypatch.setattr(name, lambda model: compared_of(model).__class__(str(place), "skips-equal", {}))
     assert main(["model", "--compare", str(place)]) == 1
     said = capsys.readouterr().out

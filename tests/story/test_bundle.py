@@ -12,9 +12,9 @@ import pytest
 
 import tidegauge
 from tests.story.conftest import expected
-from tidegauge.bundle import cutting, unpacking
-from tidegauge.bundle.cutting import Redactor, write_bundle
-from tidegauge.bundle.unpacking import opened
+from tidegauge.bundle import reading, writing
+from tidegauge.bundle.reading import opened
+from tidegauge.bundle.writing import Redactor, write_bundle
 from tidegauge.cli.main import main
 from tidegauge.conformance.checking.inputs import InputSource, read_input
 from tidegauge.story.story import story_of
@@ -23,7 +23,7 @@ from tidegauge.traces.kafka_logs.discovery.selection import Selection, selection
 from tidegauge.traces.segments import batch_of
 from tidegauge.util.errors import UsageError
 
-CAPTURES = Path(unpacking.__file__).parents[1] / "traces" / "captures"
+CAPTURES = Path(reading.__file__).parents[1] / "traces" / "captures"
 CASES = [case["case"] for case in expected() if case["case"] != "22-tool-output"]
 SOME = ("4.2.0/d-unclean", "4.3.1/m-lost-disk")
 
@@ -32,7 +32,7 @@ SOME = ("4.2.0/d-unclean", "4.3.1/m-lost-disk")
 def redactor(monkeypatch: pytest.MonkeyPatch) -> Redactor:
     """The one that the next bundle uses."""
     made = Redactor()
-    monkeypatch.setattr(cutting, "Redactor", lambda: made)
+    monkeypatch.setattr(writing, "Redactor", lambda: made)
     return made
 
 
@@ -212,7 +212,7 @@ def test_a_hostile_bundle_is_refused(bad: tarfile.TarInfo, tmp_path: Path) -> No
 def test_a_bundle_that_is_cut_off_or_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = tmp_path / "b.tar.gz"
     write_bundle([CAPTURES / SOME[0]], target)
-    monkeypatch.setattr(unpacking, "MOST_BYTES", 1000)
+    monkeypatch.setattr(reading, "MOST_BYTES", 1000)
     with pytest.raises(UsageError, match="at most 1,000 bytes"), opened([str(target)]):
         pass
     monkeypatch.undo()

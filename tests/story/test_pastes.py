@@ -10,8 +10,8 @@ import pytest
 
 from tests.story.test_failures import dated, only
 from tests.story.test_losses import log
-from tidegauge.bundle.cutting import write_bundle
-from tidegauge.bundle.unpacking import opened
+from tidegauge.bundle.reading import opened
+from tidegauge.bundle.writing import write_bundle
 from tidegauge.story.sentences import headline, story_text
 from tidegauge.story.story import Story, happened, story_of
 

@@ -16,7 +16,7 @@ from tidegauge.impl.explorer.cluster_under_controller import (
 from tidegauge.impl.explorer.controller_model import ControlBounds, control_violation
 from tidegauge.impl.profiles import ELR, ELR_REPAIRED, Profile
 from tidegauge.traces.columns import to_columns
-from tidegauge.traces.from_model.controlled import traces_of_controlled
+from tidegauge.traces.from_model.whole_controller import traces_of_controlled
 from tidegauge.traces.schema import Trace
 
 TARGETS = ((0,), (0, 1), (0, 1, 2), (2, 1), (1, 2, 0))

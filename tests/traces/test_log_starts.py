@@ -7,7 +7,7 @@ import pytest
 from tidegauge.conformance.engine.judge import judge
 from tidegauge.impl.cluster.cluster import Bounds, Label, initial, step
 from tidegauge.impl.explorer.explore import Graph, explore
-from tidegauge.impl.explorer.view import view
+from tidegauge.impl.explorer.spec_view import view
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.from_model.behaviour import events_of_step, numbered, trace_of_path

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.conformance.counterexamples.tlc_runs import DIRECTORY, file_stem
 from tidegauge.conformance.engine.judge import judge
+from tidegauge.conformance.from_tlc.tlc_runs import DIRECTORY, file_stem
 from tidegauge.impl.explorer.controller_model import CONTROL_INVARIANTS, control_view
 from tidegauge.impl.explorer.describe import control_view_text
 from tidegauge.impl.profiles import ELR, ELR_REPAIRED

@@ -12,7 +12,7 @@ from tidegauge.drive.controller.findings import FINDINGS
 from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
 from tidegauge.drive.runner.player import play
 from tidegauge.drive.runner.transcript import TranscriptError, place_of, profile_of, read
-from validation.releases.distinct import of_each_distinct
+from validation.releases.evaluate_transcripts import of_each_distinct
 from validation.releases.switches_read import switches_read
 
 BROKER, CONTROLLER = BROKER_FORMAT.name, CONTROLLER_FORMAT.name

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tidegauge.cli.main import main
-from tidegauge.conformance.counterexamples.tlc_runs import (
+from tidegauge.conformance.engine.judge import judge
+from tidegauge.conformance.from_tlc.tlc_runs import (
     DIRECTORY,
     GENERATIONS,
     ExportError,
@@ -19,7 +20,6 @@ from tidegauge.conformance.counterexamples.tlc_runs import (
     trace_of,
     write,
 )
-from tidegauge.conformance.engine.judge import judge
 from tidegauge.conformance.play.scenario import BROKEN, HOLDS, Played, read, run_scenario
 from tidegauge.impl.profiles import PROFILES
 from tidegauge.spec.tlc.graph import Behaviour, counterexample

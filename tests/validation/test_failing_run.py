@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tidegauge.cli.main import main
-from tidegauge.conformance.counterexamples.tlc_runs import failing_run
+from tidegauge.conformance.from_tlc.tlc_runs import failing_run
 from tidegauge.spec.tlc import models
 from tidegauge.spec.tlc.models import Model, compare_with_pins, find_model, run_model
 from tidegauge.spec.tlc.tlc import TlcOutcome

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.conformance.counterexamples.tlc_runs import DIRECTORY, file_stem
+from tidegauge.conformance.from_tlc.tlc_runs import DIRECTORY, file_stem
 from tidegauge.impl.explorer.controller_model import (
     control_successors,
     control_view,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidegauge.conformance.counterexamples.spec_equals_impl import Compared
+from tidegauge.conformance.from_tlc.graph_comparison import Compared
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 from tidegauge.impl.releases import names_brokers, profile_named
 from tidegauge.spec.tlc.models import find_model

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.validation.test_product import CONFIG, ROOM, graph_of, right
-from tidegauge.conformance.counterexamples.spec_equals_impl import Compared
+from tidegauge.conformance.from_tlc.graph_comparison import Compared
 from tidegauge.conformance.judge import lineage
 from tidegauge.conformance.judge.events import follower, leader
 from tidegauge.traces.schema import Event

@@ -15,7 +15,7 @@ from tidegauge.conformance.report.results import FAIL, NOT_SUPPORTED, PASS, UNDE
 from tidegauge.drive.coverage import read_exercised
 from tidegauge.util.errors import UsageError
 from validation.results.matrix import histories, matrix_page, read_artefacts
-from validation.results.ours import RUNS, of_third_party
+from validation.results.own_results import RUNS, of_third_party
 from validation.third_parties.results import CheckResult, ThirdPartyResult, read_results
 
 SERVE = (sys.executable, "-m", "tidegauge.drive.transports.serve")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidegauge.conformance.counterexamples.spec_equals_impl import Compared, compare, first_divergence
+from tidegauge.conformance.from_tlc.graph_comparison import Compared, compare, first_divergence
 from tidegauge.impl.explorer.explore import Bounds, explore
 from tidegauge.impl.explorer.faults import FAULTS
 

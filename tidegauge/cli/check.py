@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _run(args: argparse.Namespace, stack: ExitStack) -> int:
     """Check the arguments, judge, and print or write the report; return the exit code."""
-    from tidegauge.bundle.unpacking import BundledPath, opened
+    from tidegauge.bundle.reading import BundledPath, opened
     from tidegauge.conformance.checking.check import CheckOptions
     from tidegauge.conformance.checking.inputs import open_input
     from tidegauge.conformance.checking.sharded import check_in_parallel

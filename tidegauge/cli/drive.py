@@ -171,7 +171,7 @@ def _one_broker(
     """Drive one broker: covers of graphs, scenarios, and random walks. `build`: None for an adapter's."""
     from tidegauge.drive.broker.reference import reference
     from tidegauge.drive.broker.transcript import BROKER_FORMAT
-    from tidegauge.drive.paths import repairs
+    from tidegauge.drive.paths import unsafe_or_repaired
     from tidegauge.drive.paths.scenarios import shown_text
     from tidegauge.drive.paths.selection import chosen_paths
     from tidegauge.drive.runner.run import run as drive
@@ -181,14 +181,14 @@ def _one_broker(
 
     with _broker(args, build) as node:
         progress(f"{node.capabilities.name} speaks the contract")
-        seen = repairs.ask(node, asked_for)
+        seen = unsafe_or_repaired.ask(node, asked_for)
         profile = asked_for.without(seen.repaired)
         paths = chosen_paths(_choice(args), node.capabilities, profile, progress)
         # A scenario is shown with its reports, which only a recorder keeps.
         recorder = Recorder(paths.cases) if args.record or paths.named else None
         # Only a process of Kafka has a log that the suite knows; an adapter's log is its own.
         lines = getattr(node, "log_lines", lambda _: ())
-        notes = (*compared_with, *paths.coverage, *repairs.report_lines(seen, asked_for))
+        notes = (*compared_with, *paths.coverage, *unsafe_or_repaired.report_lines(seen, asked_for))
         shown = drive(node, paths.cases, reference(profile), notes, recorder, progress, lines)
         recorded = recorder.recorded() if recorder is not None else ()
         if args.record:
@@ -232,7 +232,7 @@ def _cluster(args: argparse.Namespace, progress: Callable[[str], None]) -> int:
     from tidegauge.drive.controller.reference import reference as controller_reference
     from tidegauge.drive.kafka_broker.node import KafkaNode
     from tidegauge.drive.kafka_process.builds import build_of
-    from tidegauge.drive.paths import repairs
+    from tidegauge.drive.paths import unsafe_or_repaired
     from tidegauge.drive.runner.run import run as drive
     from tidegauge.drive.runner.run import text_of
     from tidegauge.drive.transports.stdio import StdioNode
@@ -258,7 +258,7 @@ def _cluster(args: argparse.Namespace, progress: Callable[[str], None]) -> int:
         if args.command:
             adapter = until_done.enter_context(StdioNode(args.command, args.timeout))
             asked_for = profile_named(chosen_profile(args) or SAFE.name)
-            repaired = repairs.ask(adapter, asked_for).repaired
+            repaired = unsafe_or_repaired.ask(adapter, asked_for).repaired
             members.append(ClusterMember(adapter.capabilities.name, adapter, reference(asked_for.without(repaired))))
         for note in dict.fromkeys(build.note for build in builds.values() if build.note):
             echo(note)
@@ -393,7 +393,7 @@ def _compare(args: argparse.Namespace) -> int:
 def _export_findings(args: argparse.Namespace) -> int:
     """Write the tests of findings, for a release that need not be here."""
     from tidegauge.drive.java_tests.export import finding_test, write
-    from tidegauge.drive.paths.repairs import LATEST
+    from tidegauge.drive.paths.unsafe_or_repaired import LATEST
 
     besides = (
         "command",

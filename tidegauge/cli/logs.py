@@ -22,11 +22,11 @@ def story_arguments(parser: argparse.ArgumentParser) -> None:
 
 def story_command(args: argparse.Namespace) -> int:
     """Tell what happened to each partition, what was lost and what to do, from whatever logs there are. No verdict."""
-    from tidegauge.bundle.unpacking import opened
+    from tidegauge.bundle.reading import opened
     from tidegauge.conformance.checking.inputs import open_input
     from tidegauge.story.sentences import story_text
     from tidegauge.story.story import story_of
-    from tidegauge.util.foreign_text import printable_json
+    from tidegauge.util.untrusted_text import printable_json
 
     missing = [path for path in args.path if path != "-" and not Path(path).exists()]
     if missing:
@@ -60,10 +60,10 @@ def bundle_arguments(parser: argparse.ArgumentParser) -> None:
 
 def bundle_command(args: argparse.Namespace) -> int:
     """Copy what check and story need from logs into one file, which both read. The contents of records are left out."""
-    from tidegauge.bundle.cutting import write_bundle
+    from tidegauge.bundle.writing import write_bundle
     from tidegauge.traces.problems import counted
     from tidegauge.util.files import refuse_unnamed, replacing
-    from tidegauge.util.foreign_text import visible
+    from tidegauge.util.untrusted_text import visible
 
     for path in args.path:
         refuse_unnamed(path)

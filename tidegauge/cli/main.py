@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from tidegauge.cli import check, ci, doctor, drive, logs, mcp, probe, protocol, recordings, scenarios, traces
+from tidegauge.cli import check, ci, doctor, drive, logs, mcp, probe, recordings, scenarios, traces, verification
 from tidegauge.cli.options import chosen_bounds
 from tidegauge.cli.terminal import aside, echo, flushed, interrupted, nobody_reads
 from tidegauge.util.errors import BAD, TidegaugeError, UsageError
@@ -54,14 +54,14 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "model": Command(protocol.model_arguments, protocol.model_command),
-    "prove": Command(protocol.prove_arguments, protocol.prove_command),
+    "model": Command(verification.model_arguments, verification.model_command),
+    "prove": Command(verification.prove_arguments, verification.prove_command),
     "check": Command(check.arguments, check.run),
     "story": Command(logs.story_arguments, logs.story_command),
     "bundle": Command(logs.bundle_arguments, logs.bundle_command),
     "convert": Command(traces.convert_arguments, traces.convert_command),
     "generate": Command(traces.generate_arguments, traces.generate_command),
-    "bugs": Command(protocol.bugs_arguments, protocol.bugs_command),
+    "bugs": Command(verification.bugs_arguments, verification.bugs_command),
     "scenario": Command(scenarios.scenario_arguments, scenarios.scenario_command),
     "play": Command(scenarios.play_arguments, scenarios.play_command),
     "mcp": Command(mcp.arguments, mcp.run),

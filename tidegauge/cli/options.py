@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tidegauge.impl.releases import profile_of_release, profiles_named
-from tidegauge.util.bounds import FOLLOW_LINKS_VARIABLE, LONGEST_LINE, LONGEST_LINE_VARIABLE
 from tidegauge.util.errors import UsageError
+from tidegauge.util.input_limits import FOLLOW_LINKS_VARIABLE, LONGEST_LINE, LONGEST_LINE_VARIABLE
 
 if TYPE_CHECKING:
     from tidegauge.traces.kafka_logs.discovery.selection import Selection

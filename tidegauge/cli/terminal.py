@@ -4,7 +4,7 @@ import contextlib
 import os
 import sys
 
-from tidegauge.util.foreign_text import visible_lines
+from tidegauge.util.untrusted_text import visible_lines
 
 INTERRUPTED, NOBODY_READS = 130, 141
 """Exit codes as shells define them: 128 and the number of the signal, SIGINT or SIGPIPE."""

@@ -15,7 +15,7 @@ from tidegauge.cli.options import (
 from tidegauge.cli.terminal import aside, echo
 from tidegauge.util.errors import BAD, CONFORMS, UNDECIDED, TidegaugeError, UsageError
 from tidegauge.util.files import replacing, writable
-from tidegauge.util.foreign_text import visible
+from tidegauge.util.untrusted_text import visible
 from tidegauge.util.workers import DEFAULT_SEED
 
 
@@ -175,7 +175,7 @@ def _simulate(args: argparse.Namespace) -> int:
             "profile comes from --model; RepairedFromInit, HwOnly, Kip101, Kip279, Kip320 and Kip966 have others"
         )
 
-    from tidegauge.conformance.counterexamples.tlc_runs import simulated, write
+    from tidegauge.conformance.from_tlc.tlc_runs import simulated, write
     from tidegauge.spec.tlc.models import find_model
 
     model = find_model(args.model)

@@ -13,7 +13,7 @@ from tidegauge.drive.broker.contract import BROKER, VERSION, BrokerCase
 from tidegauge.drive.broker.reference import reference
 from tidegauge.drive.broker.steps import step_json
 from tidegauge.drive.contract import Capabilities, Node, Step, Watch
-from tidegauge.drive.paths import repairs
+from tidegauge.drive.paths import unsafe_or_repaired
 from tidegauge.drive.paths.selection import Choice, chosen_paths
 from tidegauge.drive.runner.run import run, text_of
 from tidegauge.drive.transports.lines import blame, json_line, parse_handshake, parse_line, parse_report
@@ -85,11 +85,12 @@ def drive(
     asked_for = profile_named(SAFE.name if profile is None and release is None else profile or f"{RELEASE}{release}")
     with ExitStack() as until_done:
         node = _node(broker, timeout, until_done)
-        seen = repairs.ask(node, asked_for)
+        seen = unsafe_or_repaired.ask(node, asked_for)
         expected = asked_for.without(seen.repaired)
         choice = Choice(covered=graphs or (), walks=walks, seed=seed, smoke=smoke, scenarios=scenarios and not smoke)
         paths = chosen_paths(choice, node.capabilities, expected)
-        done = run(node, paths.cases, reference(expected), (*paths.coverage, *repairs.report_lines(seen, asked_for)))
+        notes = (*paths.coverage, *unsafe_or_repaired.report_lines(seen, asked_for))
+        done = run(node, paths.cases, reference(expected), notes)
     return DriveReport(
         name=done.name,
         profile=done.profile,

@@ -65,7 +65,7 @@ from tidegauge.traces.problems import counted
 from tidegauge.traces.schema import Config, Trace
 from tidegauge.util.errors import CONFORMS, FAILS, TidegaugeError, UsageError
 from tidegauge.util.files import replacing
-from tidegauge.util.foreign_text import visible
+from tidegauge.util.untrusted_text import visible
 from tidegauge.util.version import PACKAGE_VERSION, SUITE_VERSION
 
 # What one broker does in the graphs of the model, and the nearest case of each: situations, rows of rules, unlogged steps.

@@ -2,7 +2,7 @@
 
 Rules of this file
 
-1. No layout is needed. A line is read by what it says (statements.py), and its form undone (forms.py): a pasted line, a
+1. No layout is needed. A line is read by what it says (statements.py), and its form undone (raw_lines.py): a pasted line, a
    grep, a container's prefix and a JSON export are read alike.
 2. Most lines of a log say nothing here: they are passed over as bytes, a block at a time.
 3. A line belongs to the node that it says itself, else to the only node that its writer names: the container, pod or host
@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tidegauge.story.forms import date_of, exception_behind, exception_in, lines_within, whole_part, writer_of
+from tidegauge.story.raw_lines import date_of, exception_behind, exception_in, lines_within, whole_part, writer_of
 from tidegauge.story.statements import STATEMENTS, Fields, Statement, statements_in
 from tidegauge.traces.kafka_logs.discovery.files import stem
 from tidegauge.traces.kafka_logs.discovery.folders import FolderWalk

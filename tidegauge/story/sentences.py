@@ -17,7 +17,7 @@ from tidegauge.story.state import NO_LEADER, StoryEntry
 from tidegauge.story.story import Story, happened
 from tidegauge.traces.kafka_logs.discovery.identify import SYSTEMS
 from tidegauge.traces.problems import counted
-from tidegauge.util.foreign_text import visible
+from tidegauge.util.untrusted_text import visible
 
 _SENTENCE_END = re.compile(r"\. (?=[A-Z])")
 _REDPANDA = next(mark.pattern for mark in SYSTEMS if mark.says == "Redpanda")

@@ -30,8 +30,8 @@ import pyarrow as pa
 
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.traces.schema import LARGEST
-from tidegauge.util.bounds import UNPACKED_AT_ONCE, UnpackingError, at_most, unpacked
 from tidegauge.util.errors import TidegaugeError
+from tidegauge.util.input_limits import UNPACKED_AT_ONCE, UnpackingError, at_most, unpacked
 
 # The compression codecs of record batches, as Kafka frames them.
 #

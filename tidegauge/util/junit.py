@@ -11,7 +11,7 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 from tidegauge.util.errors import BAD, CONFORMS, FAILS, UNDECIDED, UsageError
-from tidegauge.util.foreign_text import shortened, visible, visible_lines
+from tidegauge.util.untrusted_text import shortened, visible, visible_lines
 from tidegauge.util.version import SUITE_VERSION
 
 

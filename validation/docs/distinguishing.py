@@ -1,4 +1,4 @@
-"""The short paths of drive/paths/beside_covers.py, and the table of unseen suspects in tidegauge/drive/README.md.
+"""The short paths of drive/paths/short_paths.py, and the table of unseen suspects in tidegauge/drive/README.md.
 
 `python -m validation.docs.distinguishing` looks for a path for each suspect that has none, and writes the table. A test
 compares the table with the paths. `--anew` looks for all of them.
@@ -16,11 +16,11 @@ from tidegauge.drive.broker.reference import BrokerReference, reference
 from tidegauge.drive.contract import Capabilities
 from tidegauge.drive.controller.findings import FINDINGS
 from tidegauge.drive.kafka_broker.node import CAN
-from tidegauge.drive.paths.beside_covers import distinguishes, recorded_paths, refusals, switch_of, telling_paths, why_unseen
-from tidegauge.drive.paths.repairs import TELLING
+from tidegauge.drive.paths.short_paths import distinguishes, recorded_paths, refusals, switch_of, telling_paths, why_unseen
+from tidegauge.drive.paths.unsafe_or_repaired import TELLING
 from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.runner.player import ReferenceNode, play
-from tidegauge.drive.runner.reference import Suspect
+from tidegauge.drive.runner.reference_interface import Suspect
 from tidegauge.drive.runner.run import shrunk
 from tidegauge.impl.profiles import SAFE, Profile
 from tidegauge.impl.releases import profile_named

@@ -23,7 +23,7 @@ from pathlib import Path
 import tidegauge
 from tidegauge.cli.main import COMMANDS, parser
 from tidegauge.conformance.judge.rulebook import rulebook
-from tidegauge.util.foreign_text import visible
+from tidegauge.util.untrusted_text import visible
 from tidegauge.util.version import TOOL
 from validation.docs.rule_pages import rule_page
 

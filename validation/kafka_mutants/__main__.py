@@ -25,11 +25,11 @@ from tidegauge.drive.controller.reference import reference as controller_referen
 from tidegauge.drive.controller.walks import OUT_OF_REACH, usual_cases
 from tidegauge.drive.kafka_broker.node import KafkaNode
 from tidegauge.drive.kafka_process.builds import KafkaBuild, build_of
-from tidegauge.drive.paths.beside_covers import OUT_OF_REACH_IN_KAFKA, refusals
 from tidegauge.drive.paths.graphs import ON_THE_WIRE
 from tidegauge.drive.paths.selection import Choice, cases_beside_covers, chosen_paths
+from tidegauge.drive.paths.short_paths import OUT_OF_REACH_IN_KAFKA, refusals
 from tidegauge.drive.runner.player import play
-from tidegauge.drive.runner.reference import Reference
+from tidegauge.drive.runner.reference_interface import Reference
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.releases import RELEASE, profile_named
 from tidegauge.util.errors import TidegaugeError, UsageError

@@ -4,8 +4,8 @@ import os
 from dataclasses import asdict
 from typing import NamedTuple
 
-from tidegauge.conformance.counterexamples.spec_equals_impl import COMPARED, Equality, compare_all
 from tidegauge.conformance.engine.compiled import compiled
+from tidegauge.conformance.from_tlc.graph_comparison import COMPARED, Equality, compare_all
 from tidegauge.conformance.kill_matrix import Fate, kill_all
 from tidegauge.impl.explorer.explore import explore
 from tidegauge.impl.profiles import FETCH_TRUNCATION

@@ -14,7 +14,7 @@ from tidegauge.spec.proofs.committed.invariant import (
     ClusterState,
     CommittedPremise,
 )
-from validation.premises.plain import PlainStep, PlainSystem, PremiseRun, broken_conjuncts
+from validation.premises.plain_values import PlainStep, PlainSystem, PremiseRun, broken_conjuncts
 
 PLAIN_BROKERS = 3
 

@@ -21,7 +21,7 @@ from tidegauge.traces.from_model.views import CONTROLLER
 from tidegauge.traces.schema import Config, Event, Trace
 from tidegauge.util.errors import SpecError
 from validation.premises.committed import COMMITTED_LOSSES, CommittedLoss, PlainCluster
-from validation.premises.plain import PlainStep, perform
+from validation.premises.plain_values import PlainStep, perform
 
 # The steps of the proof's cluster, reported as the events of a trace.
 #

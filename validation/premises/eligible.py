@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from tidegauge.impl import rules
 from tidegauge.spec.proofs.eligible.invariant import ELECTION_INVARIANT, NOBODY, NUMBERS, ElectionPremise, RegistrationState
-from validation.premises.plain import PlainStep, PlainSystem, PremiseRun, broken_conjuncts, perform
+from validation.premises.plain_values import PlainStep, PlainSystem, PremiseRun, broken_conjuncts, perform
 
 
 class RegistrationVersion(NamedTuple):

@@ -5,7 +5,7 @@ Graphs are the explorer's: `./run conformance` and `./run graphs` show that TLC 
 
 from dataclasses import dataclass
 
-from tidegauge.conformance.counterexamples.spec_equals_impl import Compared, start_of
+from tidegauge.conformance.from_tlc.graph_comparison import Compared, start_of
 from tidegauge.impl.explorer.explore import Graph, explore_from
 from tidegauge.impl.profiles import Rules
 from tidegauge.spec.tlc.models import find_model

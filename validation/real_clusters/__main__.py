@@ -17,8 +17,8 @@ from tidegauge.drive.wire.compiler import WireError
 from tidegauge.util.errors import UsageError
 from tidegauge.util.python_processes import process_context
 from validation.real_clusters.cluster import ClusterError
-from validation.real_clusters.family import Outcome, judge_cluster, made, make, outcomes, size_of_logs, write_results
 from validation.real_clusters.judgement import Rightness
+from validation.real_clusters.kept_clusters import Outcome, judge_cluster, made, make, outcomes, size_of_logs, write_results
 from validation.real_clusters.shapes import INCIDENTS, shape_of
 
 BEHIND = 10

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from validation.releases.distinct import of_each_distinct
+from validation.releases.evaluate_transcripts import of_each_distinct
 
 Column = Mapping[str, str | int | None]
 """The cells of a release's column by the row's name: a text, a count, or None where a count makes no sense."""

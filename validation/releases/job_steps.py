@@ -9,7 +9,7 @@ from tidegauge.drive.runner.recheck import Recheck, recheck
 from tidegauge.drive.runner.transcript import BROKER, CONTROLLER, FOLDER, places, read
 from tidegauge.util.workers import Echo
 from validation.main_job.job import JobCase, StepResult
-from validation.releases.distinct import of_each_distinct
+from validation.releases.evaluate_transcripts import of_each_distinct
 
 
 def kafka_on_the_wire(echo: Echo) -> StepResult:

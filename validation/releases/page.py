@@ -29,7 +29,7 @@ from tidegauge.drive.kafka_process.builds import build_of
 from tidegauge.drive.paths.scenarios import ROUNDED, named_scenarios
 from tidegauge.drive.paths.selection import cases_for
 from tidegauge.drive.runner.player import play
-from tidegauge.drive.runner.reference import Finding
+from tidegauge.drive.runner.reference_interface import Finding
 from tidegauge.drive.runner.run import run, text_of
 from tidegauge.drive.runner.transcript import (
     BROKER,

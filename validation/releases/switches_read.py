@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from tidegauge.drive.broker.reference import reference
 from tidegauge.drive.contract import Step
 from tidegauge.drive.runner.player import PrefixTree
-from tidegauge.drive.runner.reference import Reference
+from tidegauge.drive.runner.reference_interface import Reference
 from tidegauge.impl.profiles import Profile, recording_reads
 
 

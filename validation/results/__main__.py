@@ -11,7 +11,7 @@ from pathlib import Path
 from tidegauge.util.errors import BAD, CONFORMS, UsageError
 from tidegauge.util.files import replacing
 from validation.results.matrix import matrix_page, read_artefacts
-from validation.results.ours import RUNS, ours
+from validation.results.own_results import RUNS, ours
 
 
 def main() -> int:

@@ -20,7 +20,7 @@ from tidegauge.conformance.report.html import PageHead, environment, render_page
 from tidegauge.conformance.report.results import FAIL, NOT_EXERCISED, NOT_SUPPORTED, PASS, UNDECIDED, results_schema
 from tidegauge.conformance.report.timeline import Timelines
 from tidegauge.util.errors import UsageError
-from tidegauge.util.foreign_text import visible
+from tidegauge.util.untrusted_text import visible
 
 TEMPLATE = Path(__file__).with_name("page.html")
 MARKS = {

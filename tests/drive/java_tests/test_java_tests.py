@@ -24,7 +24,7 @@ from tidegauge.drive.java_tests.export import (
     write,
 )
 from tidegauge.drive.java_tests.java_words import class_name, comment_lines, java_value
-from tidegauge.drive.paths.repairs import TELLING
+from tidegauge.drive.paths.unsafe_or_repaired import TELLING
 from tidegauge.drive.runner.player import ReferenceNode
 from tidegauge.drive.runner.run import run
 from tidegauge.impl.releases import profile_named

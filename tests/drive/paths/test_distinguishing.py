@@ -11,7 +11,8 @@ from tidegauge.drive.broker.reference import reference
 from tidegauge.drive.broker.steps import EVERYTHING
 from tidegauge.drive.contract import Capabilities, Report, Step, Watch
 from tidegauge.drive.kafka_broker.node import CAN
-from tidegauge.drive.paths.beside_covers import (
+from tidegauge.drive.paths.selection import cases_beside_covers
+from tidegauge.drive.paths.short_paths import (
     OUT_OF_REACH,
     change_lines,
     distinguishes,
@@ -21,7 +22,6 @@ from tidegauge.drive.paths.beside_covers import (
     telling_paths,
     why_unseen,
 )
-from tidegauge.drive.paths.selection import cases_beside_covers
 from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.impl.profiles import SAFE, Profile
 from tidegauge.impl.releases import profile_named

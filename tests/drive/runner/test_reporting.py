@@ -13,7 +13,7 @@ from tidegauge.drive.paths.graphs import GRAPHS, cover_of
 from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.runner.differences import Difference
 from tidegauge.drive.runner.player import ReferenceNode, play
-from tidegauge.drive.runner.reference import Reference
+from tidegauge.drive.runner.reference_interface import Reference
 from tidegauge.drive.runner.report import explain_most, explanations, story, value_text
 from tidegauge.drive.runner.run import run, shrunk, text_of
 from tidegauge.drive.wire.compiler import WireError

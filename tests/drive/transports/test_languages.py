@@ -18,8 +18,8 @@ import pytest
 from tidegauge.drive.broker.contract import BrokerCase
 from tidegauge.drive.broker.reference import reference
 from tidegauge.drive.contract import Capabilities
-from tidegauge.drive.paths.repairs import TELLING, ask, telling_cases
 from tidegauge.drive.paths.selection import cases_beside_covers, cases_for
+from tidegauge.drive.paths.unsafe_or_repaired import TELLING, ask, telling_cases
 from tidegauge.drive.runner.run import DriveRun, run, text_of
 from tidegauge.drive.transports.stdio import StdioNode
 from tidegauge.impl.profiles import FETCH_TRUNCATION, SAFE, UNSAFE, Profile

@@ -7,7 +7,7 @@ from tidegauge.impl.explorer.explore import find_violation
 from tidegauge.impl.explorer.faults import FAULTS
 from tidegauge.impl.explorer.invariants import violated
 from tidegauge.impl.explorer.search import Violation
-from tidegauge.impl.explorer.view import view
+from tidegauge.impl.explorer.spec_view import view
 from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER
 
 BOUNDS = Bounds(brokers=2, max_log=4, max_epoch=2, max_crashes=1, max_waiting=2)

@@ -13,7 +13,7 @@ from tidegauge.impl.errors import IllegalStateError
 from tidegauge.impl.explorer.explore import Walker
 from tidegauge.impl.explorer.faults import FAULTS
 from tidegauge.impl.explorer.invariants import violated
-from tidegauge.impl.explorer.view import message_view, view
+from tidegauge.impl.explorer.spec_view import message_view, view
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 from tidegauge.impl.releases import profile_named
 from tidegauge.util.errors import UsageError

@@ -51,7 +51,7 @@ class Schedules(RuleBasedStateMachine):
 
 
 class Today(Schedules):
-    """Every state is one of the specification, too: impl.explorer.view refuses the others."""
+    """Every state is one of the specification, too: impl.explorer.spec_view refuses the others."""
 
     @invariant()
     def is_a_state_of_the_specification(self) -> None:

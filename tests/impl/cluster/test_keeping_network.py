@@ -10,7 +10,7 @@ from tidegauge.impl.explorer import describe
 from tidegauge.impl.explorer.explore import Walker
 from tidegauge.impl.explorer.faults import FAULTS
 from tidegauge.impl.explorer.invariants import violated
-from tidegauge.impl.explorer.view import view
+from tidegauge.impl.explorer.spec_view import view
 from tidegauge.impl.messages import FetchRequest
 from tidegauge.impl.profiles import FETCH_TRUNCATION, REPAIRED
 from tidegauge.traces.from_model.impl_walks import impl_walks

@@ -10,7 +10,7 @@ from tidegauge.impl.errors import OffsetOutOfRangeError
 from tidegauge.impl.explorer.explore import explore, find_violation
 from tidegauge.impl.explorer.faults import FAULTS
 from tidegauge.impl.explorer.invariants import INVARIANTS, violated
-from tidegauge.impl.explorer.view import view
+from tidegauge.impl.explorer.spec_view import view
 from tidegauge.impl.messages import Batch
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Setup
 from tidegauge.impl.replica.partition_state import Partition

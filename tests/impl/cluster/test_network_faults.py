@@ -14,7 +14,7 @@ from tidegauge.impl.cluster.cluster import Bounds, Cluster, Label, actions, init
 from tidegauge.impl.cluster.transitions import Transition
 from tidegauge.impl.explorer.explore import Walker, explore, find_violation
 from tidegauge.impl.explorer.invariants import violated
-from tidegauge.impl.explorer.view import view
+from tidegauge.impl.explorer.spec_view import view
 from tidegauge.impl.messages import AlterPartitionRequest
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Setup
 from tidegauge.impl.releases import profile_named

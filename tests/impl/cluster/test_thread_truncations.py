@@ -6,7 +6,7 @@ from tests.impl.reached import LEADERLESS, reached
 from tidegauge.impl.cluster.cluster import Bounds, Cluster, Label, actions, step
 from tidegauge.impl.explorer.explore import Graph, explore, find_violation
 from tidegauge.impl.explorer.search import View
-from tidegauge.impl.explorer.view import TRUNCATING, view
+from tidegauge.impl.explorer.spec_view import TRUNCATING, view
 from tidegauge.impl.profiles import HW_ONLY, Profile
 from tidegauge.impl.releases import profile_named
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidegauge.conformance.counterexamples.spec_equals_impl import COMPARED, Compared, compare, control_start_of
+from tidegauge.conformance.from_tlc.graph_comparison import COMPARED, Compared, compare, control_start_of
 from tidegauge.impl.explorer.controller_model import (
     CONTROL_INVARIANTS,
     ControlBounds,
@@ -57,7 +57,7 @@ def test_the_graph_is_tlcs(compared: Compared) -> None:
 @pytest.mark.tlc
 def test_the_repaired_controller_is_not_taken_for_kafkas(monkeypatch: pytest.MonkeyPatch) -> None:
     """A switch that is off on one side alone is found, on a shortest path."""
-    monkeypatch.setattr("tidegauge.conformance.counterexamples.spec_equals_impl.control_profile_of", lambda _model: REPAIRED)
+    monkeypatch.setattr("tidegauge.conformance.from_tlc.graph_comparison.control_profile_of", lambda _model: REPAIRED)
     reported = compare(Compared("NeverCompletes", "elr", {"MaxPartitionEpoch": 2, "MaxLog": 0})).divergence
     assert reported is not None
     assert reported.startswith("first divergence after 1 steps:\n   1  Reassign to b1,b3\n")

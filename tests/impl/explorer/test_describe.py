@@ -4,7 +4,7 @@ from tidegauge.impl.cluster.cluster import Bounds, initial, step
 from tidegauge.impl.explorer import describe
 from tidegauge.impl.explorer.explore import explore, find_violation
 from tidegauge.impl.explorer.faults import FAULTS
-from tidegauge.impl.explorer.view import view
+from tidegauge.impl.explorer.spec_view import view
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 
 KIP_101 = """\

@@ -8,7 +8,7 @@ from tidegauge.impl.cluster.controller import Controller
 from tidegauge.impl.cluster.transitions import ANYBODY, LAST_KNOWN
 from tidegauge.impl.explorer.explore import Walker, explore, find_violation
 from tidegauge.impl.explorer.invariants import INVARIANTS, violated
-from tidegauge.impl.explorer.view import view
+from tidegauge.impl.explorer.spec_view import view
 from tidegauge.impl.profiles import ELR, Rules
 from tidegauge.impl.rules import UNDEFINED
 

@@ -9,7 +9,7 @@ from tidegauge.impl.cluster.cluster import Bounds, step
 from tidegauge.impl.explorer.explore import explore, find_violation
 from tidegauge.impl.explorer.faults import FAULTS, Fault
 from tidegauge.impl.explorer.invariants import INVARIANTS
-from tidegauge.impl.explorer.view import view
+from tidegauge.impl.explorer.spec_view import view
 from tidegauge.impl.releases import profile_named
 from tidegauge.util.errors import UsageError
 

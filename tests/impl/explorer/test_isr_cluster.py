@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidegauge.conformance.counterexamples.spec_equals_impl import Compared, compare
+from tidegauge.conformance.from_tlc.graph_comparison import Compared, compare
 from tidegauge.impl.explorer.describe import isr_label_text, isr_view_text
 from tidegauge.impl.explorer.faults import FAULTS
 from tidegauge.impl.explorer.isr_model import (

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from tidegauge.conformance.counterexamples.spec_equals_impl import Compared, compare, compared_of
+from tidegauge.conformance.from_tlc.graph_comparison import Compared, compare, compared_of
 from tidegauge.impl.explorer.faults import FAULTS
 from tidegauge.impl.profiles import Rules
 from tidegauge.spec.tlc.models import find_model
@@ -99,9 +99,7 @@ def test_releases_the_other_way_round_are_another_graph() -> None:
 def test_an_implementation_that_truncates_as_it_becomes_follower_is_another_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the step in the specification alone they part where the role is taken."""
     at_once = bounds_of(find_model("Kip320"), MaxEpoch=1)
-    monkeypatch.setattr(
-        "tidegauge.conformance.counterexamples.spec_equals_impl.bounds_of", lambda _model, **_constants: at_once
-    )
+    monkeypatch.setattr("tidegauge.conformance.from_tlc.graph_comparison.bounds_of", lambda _model, **_constants: at_once)
     equality = compare(Compared("ThreadKip320", "kip320", {"MaxEpoch": 1}))
     assert equality.divergence is not None
     assert "BecomeFollower b2" in equality.divergence

@@ -30,9 +30,9 @@ from tidegauge.traces.kafka_logs.discovery.identify import identify
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import MISSING, Config, Trace
-from tidegauge.util.bounds import has_long_line
 from tidegauge.util.errors import UsageError
 from tidegauge.util.files import elsewhere
+from tidegauge.util.input_limits import has_long_line
 
 LOGS = "broker logs"
 HEAD = 65_536

@@ -117,7 +117,7 @@ def _reassigned(columns: Columns, brokers: int) -> bool:
 #
 # 1. Columns go to the kernel as they are; all fields that the file does not have share one column of UNKNOWN.
 # 2. Small inputs are judged by the interpreted kernel, large ones by the compiled one: same text, same result. The first
-# large one is judged by the interpreted kernel, too, until another process has compiled it (engine/patient_kernel.py).
+# large one is judged by the interpreted kernel, too, until another process has compiled it (kernel_while_compiling.py).
 # 3. When a trace needs more room than there is (epochs in a cache, registrations and terms that cannot be removed),
 # everything is judged again with twice as much.
 
@@ -204,7 +204,7 @@ def execution(events: int, compile_from: int = COMPILE_FROM) -> Callable[..., No
         if is_ready() or not compile_from or (events >= compile_from and not compile_in_background()):
             return compiled()
         if events >= compile_from:
-            from tidegauge.conformance.engine.patient_kernel import judge_until_compiled  # noqa: PLC0415
+            from tidegauge.conformance.engine.kernel_while_compiling import judge_until_compiled  # noqa: PLC0415
 
             return judge_until_compiled
     return judge_traces

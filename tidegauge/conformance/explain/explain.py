@@ -23,7 +23,7 @@ from tidegauge.conformance.judge.state import State
 from tidegauge.impl.rules import NONE
 from tidegauge.traces.columns import Columns
 from tidegauge.traces.schema import EVENTS, Config, Event, Trace
-from tidegauge.util.foreign_text import visible
+from tidegauge.util.untrusted_text import visible
 
 STEPS = 12
 """Events shown before the failing one."""

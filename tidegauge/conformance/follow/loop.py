@@ -19,8 +19,8 @@ from typing import TypeAlias
 from tidegauge.conformance.checking.check import Report
 from tidegauge.conformance.explain.explain import Explanation, what_failed
 from tidegauge.traces.problems import Problem
-from tidegauge.util.foreign_text import visible
 from tidegauge.util.interrupts import noted_interrupts
+from tidegauge.util.untrusted_text import visible
 
 POLL = 0.2
 """Seconds between two polls of a source that has nothing new."""

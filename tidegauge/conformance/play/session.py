@@ -31,12 +31,12 @@ from tidegauge.impl.explorer.describe import (
     partition_text,
 )
 from tidegauge.impl.explorer.invariants import INVARIANTS
-from tidegauge.impl.explorer.view import view
+from tidegauge.impl.explorer.spec_view import view
 from tidegauge.impl.profiles import FETCH_TRUNCATION, ModelProfile, Profile
 from tidegauge.impl.rules import INELIGIBLE_REPLICA, UNDEFINED
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.from_model.behaviour import LABELS, events_of_step, trace_of_path
-from tidegauge.traces.from_model.controlled import traces_of_controlled
+from tidegauge.traces.from_model.whole_controller import traces_of_controlled
 from tidegauge.traces.schema import Trace
 from tidegauge.util.errors import UsageError
 

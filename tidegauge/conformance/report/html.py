@@ -6,7 +6,7 @@ Rules of this file
    rules, the input. The script adds the viewer: every event with the replicas' logs and the messages around it.
 2. templates/frame.html is every page's frame, templates/viewer.html the same viewer in each.
 3. A trace holds foreign text: Jinja2 escapes all that the templates do not mark as safe, and what is not printable is
-   escaped before (util.foreign_text).
+   escaped before (util.untrusted_text).
 """
 
 import math
@@ -32,7 +32,7 @@ from tidegauge.story.state import SECOND, StoryEntry
 from tidegauge.story.story import Story, happened
 from tidegauge.traces.problems import counted
 from tidegauge.traces.schema import Config
-from tidegauge.util.foreign_text import visible
+from tidegauge.util.untrusted_text import visible
 from tidegauge.util.version import PACKAGE_VERSION, SUITE_VERSION
 
 CSS_CLASSES = {Verdict.FAIL: "fail", Verdict.INCONCLUSIVE: "open", Verdict.PASS: "pass", Verdict.NOT_EXERCISED: "none"}

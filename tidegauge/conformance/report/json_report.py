@@ -8,7 +8,7 @@ from typing import Any
 from tidegauge.conformance.checking.check import Report
 from tidegauge.conformance.explain.explain import Explanation
 from tidegauge.traces.problems import number_of
-from tidegauge.util.foreign_text import printable_json
+from tidegauge.util.untrusted_text import printable_json
 from tidegauge.util.version import PACKAGE_VERSION, SUITE_VERSION
 
 VERSION = 1

@@ -11,8 +11,8 @@ from tidegauge.conformance.checking.check import CheckedInput, Report
 from tidegauge.conformance.checking.verdicts import RuleVerdict, Verdict
 from tidegauge.conformance.explain.explain import Explanation, explanation_text
 from tidegauge.traces.problems import lost
-from tidegauge.util.foreign_text import visible
 from tidegauge.util.junit import JUnitCase, JUnitOutcome, JUnitSuite, write_junit_xml
+from tidegauge.util.untrusted_text import visible
 from tidegauge.util.version import TOOL
 
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from tidegauge.conformance.checking.check import Report
 from tidegauge.conformance.checking.verdicts import Verdict
 from tidegauge.util.files import replacing
-from tidegauge.util.foreign_text import shortened, visible, visible_lines
+from tidegauge.util.untrusted_text import shortened, visible, visible_lines
 from tidegauge.util.version import PACKAGE_VERSION, SUITE_VERSION
 
 FORMAT_VERSION = 1

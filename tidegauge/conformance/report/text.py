@@ -8,7 +8,7 @@ from tidegauge.conformance.explain.explain import explanation_text
 from tidegauge.story.sentences import headline
 from tidegauge.traces.kafka_logs.discovery.identify import OTHER, UNKNOWN
 from tidegauge.traces.problems import counted, number_of
-from tidegauge.util.foreign_text import visible
+from tidegauge.util.untrusted_text import visible
 from tidegauge.util.version import SUITE_VERSION
 
 NO_VERDICT = "NO VERDICT"

@@ -18,7 +18,7 @@ from tidegauge.conformance.explain.explain import Explanation, TraceRow
 from tidegauge.conformance.explain.replay import IN_FLIGHT, ReplayedReplica, Snapshot, event_text, node_ids
 from tidegauge.conformance.judge.rulebook import releases_of
 from tidegauge.traces.schema import Config, Event
-from tidegauge.util.foreign_text import visible
+from tidegauge.util.untrusted_text import visible
 
 # The arrows of the page: which event caused which.
 #

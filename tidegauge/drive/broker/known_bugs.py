@@ -14,7 +14,7 @@ from tidegauge.drive.broker.peer_fetches import known_of
 from tidegauge.drive.broker.state import Outcome, ReferenceBroker, WrongStep, metadata_cache, with_partition
 from tidegauge.drive.broker.steps import ENDS, IN_SESSION, MAY_WAIT, arguments_of
 from tidegauge.drive.contract import Report, Step
-from tidegauge.drive.runner.reference import Finding
+from tidegauge.drive.runner.reference_interface import Finding
 from tidegauge.impl.cluster.broker import NOW
 from tidegauge.impl.explorer.faults import FAULTS
 from tidegauge.impl.fetch.fetch_session import FINAL_EPOCH, INITIAL_EPOCH

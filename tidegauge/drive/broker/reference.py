@@ -15,7 +15,7 @@ from tidegauge.drive.broker.state import Fetched, Produced, ReferenceBroker, Wro
 from tidegauge.drive.broker.steps import EVERYTHING, STEPS, AlterPartitionResponseStep, action_of, lacks
 from tidegauge.drive.contract import Capabilities, Report, Step
 from tidegauge.drive.runner.differences import Difference
-from tidegauge.drive.runner.reference import Finding, Reference, Suspect
+from tidegauge.drive.runner.reference_interface import Finding, Reference, Suspect
 from tidegauge.drive.runner.report import value_text
 from tidegauge.impl.cluster import broker as broker_
 from tidegauge.impl.errors import UNKNOWN_SERVER_ERROR

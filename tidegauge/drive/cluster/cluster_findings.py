@@ -30,7 +30,7 @@ from tidegauge.impl.messages import AlterPartitionResponse, FetchRequest
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.util.errors import UsageError
-from tidegauge.util.foreign_text import visible
+from tidegauge.util.untrusted_text import visible
 
 # Findings of controllers as paths of a whole cluster: a controller of its contract, and brokers that read what it writes.
 #

@@ -23,7 +23,7 @@ from tidegauge.drive.runner.player import play
 from tidegauge.drive.runner.run import failures_of
 from tidegauge.drive.runner.transcript import Recorder
 from tidegauge.util.errors import CONFORMS, FAILS, UNDECIDED
-from tidegauge.util.foreign_text import visible
+from tidegauge.util.untrusted_text import visible
 from tidegauge.util.version import SUITE_VERSION
 
 

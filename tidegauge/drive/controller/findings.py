@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from tidegauge.conformance.judge.rulebook import known_bugs
 from tidegauge.drive.contract import Path, Step
 from tidegauge.drive.controller.contract import ALL, ClusterOpening, ControllerCase
-from tidegauge.drive.runner.reference import Finding
+from tidegauge.drive.runner.reference_interface import Finding
 from tidegauge.impl.controller.records import TOPIC
 from tidegauge.impl.controller.replication_control import MIN_IN_SYNC_REPLICAS
 from tidegauge.impl.profiles import ELR_REPAIRED, Profile

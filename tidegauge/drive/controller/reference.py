@@ -20,7 +20,7 @@ from tidegauge.drive.controller.metadata_image import Incarnations
 from tidegauge.drive.controller.steps import STEPS, controller_capabilities, step_line
 from tidegauge.drive.runner.differences import Difference
 from tidegauge.drive.runner.player import ReferenceNode, play
-from tidegauge.drive.runner.reference import Finding, Reference, Suspect
+from tidegauge.drive.runner.reference_interface import Finding, Reference, Suspect
 from tidegauge.drive.runner.report import value_text
 from tidegauge.impl.errors import UNKNOWN_SERVER_ERROR
 from tidegauge.impl.profiles import Profile

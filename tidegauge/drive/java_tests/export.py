@@ -30,8 +30,8 @@ from tidegauge.drive.controller.reference import ControllerReference
 from tidegauge.drive.controller.reference import reference as controller_reference
 from tidegauge.drive.java_tests import broker_template, controller_template, follower_template
 from tidegauge.drive.java_tests.java_words import class_name, comment_lines
-from tidegauge.drive.paths.repairs import LATEST, TELLING
 from tidegauge.drive.paths.scenarios import named_scenarios
+from tidegauge.drive.paths.unsafe_or_repaired import LATEST, TELLING
 from tidegauge.drive.runner.differences import Difference
 from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.drive.runner.run import DriveFailure

@@ -21,9 +21,9 @@ from typing import Any
 
 from tidegauge.drive.kafka_process import guard
 from tidegauge.drive.wire.compiler import WireError
-from tidegauge.util.foreign_text import visible
 from tidegauge.util.java import find_java
 from tidegauge.util.python_processes import bare_python_command
+from tidegauge.util.untrusted_text import visible
 
 OUT = "out"
 """The file in the folder for stdout and stderr of the process."""

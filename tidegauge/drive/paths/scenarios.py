@@ -18,7 +18,7 @@ from tidegauge.drive.contract import Capabilities, Path, Report, Step
 from tidegauge.drive.paths import graph_projection
 from tidegauge.drive.paths.cover import requested_by, resolved, response_to_overtaken
 from tidegauge.drive.paths.graph_projection import Input
-from tidegauge.drive.paths.repairs import ROUNDED_CLAIM, ROUNDED_HIGH_WATERMARK
+from tidegauge.drive.paths.unsafe_or_repaired import ROUNDED_CLAIM, ROUNDED_HIGH_WATERMARK
 from tidegauge.impl.cluster.broker import truncate_alone
 from tidegauge.impl.cluster.cluster import Cluster, actions
 from tidegauge.impl.cluster.transitions import Label

@@ -9,16 +9,16 @@ from tidegauge.drive.broker.reference import is_possible, missing_capability, ta
 from tidegauge.drive.broker.state import opened
 from tidegauge.drive.broker.steps import STEPS
 from tidegauge.drive.contract import Capabilities, Path, Step
-from tidegauge.drive.paths.beside_covers import (
+from tidegauge.drive.paths.graphs import USUAL, cover_of, graph_named
+from tidegauge.drive.paths.scenarios import Named, named_scenarios, scenario_cases
+from tidegauge.drive.paths.short_paths import (
     OUT_OF_REACH_IN_KAFKA,
     change_lines,
     changed_switches,
     refusals,
     telling_paths,
 )
-from tidegauge.drive.paths.graphs import USUAL, cover_of, graph_named
-from tidegauge.drive.paths.repairs import telling_cases
-from tidegauge.drive.paths.scenarios import Named, named_scenarios, scenario_cases
+from tidegauge.drive.paths.unsafe_or_repaired import telling_cases
 from tidegauge.drive.paths.walks import walks as drawn
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import NONE, UNDEFINED

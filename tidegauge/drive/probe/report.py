@@ -14,8 +14,8 @@ from tidegauge.conformance.report.results import FAIL, PASS, UNDECIDED, RunResul
 from tidegauge.drive.probe.check import Check
 from tidegauge.drive.probe.connection import WireExchange
 from tidegauge.drive.probe.run import CheckOutcome, CheckVerdict, ProbeRun
-from tidegauge.util.foreign_text import visible
 from tidegauge.util.junit import JUnitCase, JUnitOutcome, JUnitSuite, write_junit_xml
+from tidegauge.util.untrusted_text import visible
 from tidegauge.util.version import SUITE_VERSION
 
 FORMAT_VERSION = 1

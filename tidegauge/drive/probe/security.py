@@ -23,9 +23,9 @@ from tidegauge.drive.probe.connection import CLIENT, Dial, SocketWire, Wire, shi
 from tidegauge.drive.wire.compiler import WireError, WireMessage
 from tidegauge.drive.wire.frames import WireRequest, read_response, request_frame
 from tidegauge.traces.problems import shown
-from tidegauge.util.bounds import read_regular
 from tidegauge.util.errors import UsageError
-from tidegauge.util.foreign_text import visible
+from tidegauge.util.input_limits import read_regular
+from tidegauge.util.untrusted_text import visible
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")

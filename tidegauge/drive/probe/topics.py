@@ -31,7 +31,7 @@ from tidegauge.impl import errors
 from tidegauge.impl.errors import error_text
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.util.errors import UsageError
-from tidegauge.util.foreign_text import visible
+from tidegauge.util.untrusted_text import visible
 
 T = TypeVar("T")
 

@@ -19,11 +19,11 @@ from tidegauge.drive.broker.contract import BrokerCase
 from tidegauge.drive.broker.reference import blamed, decisions, reference
 from tidegauge.drive.broker.steps import action_of
 from tidegauge.drive.contract import Capabilities, Node
-from tidegauge.drive.paths.beside_covers import refusals, telling_paths
 from tidegauge.drive.paths.graphs import cover_of
-from tidegauge.drive.paths.repairs import telling_cases
 from tidegauge.drive.paths.scenarios import scenario_cases
 from tidegauge.drive.paths.selection import smoke_case
+from tidegauge.drive.paths.short_paths import refusals, telling_paths
+from tidegauge.drive.paths.unsafe_or_repaired import telling_cases
 from tidegauge.drive.paths.walks import walk
 from tidegauge.drive.runner.differences import Difference, PlayResult, by_kind
 from tidegauge.drive.runner.player import play

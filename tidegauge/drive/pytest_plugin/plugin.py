@@ -92,7 +92,7 @@ def _node(config: pytest.Config) -> "StdioNode | None":
 
 def _suite(config: pytest.Config) -> "Suite | None":
     """Return the suite of the session, built once; None without a command."""
-    from tidegauge.drive.paths import repairs
+    from tidegauge.drive.paths import unsafe_or_repaired
     from tidegauge.drive.paths.graphs import USUAL
     from tidegauge.drive.pytest_plugin.cases import Suite, path_cases
     from tidegauge.impl.releases import profile_named
@@ -100,7 +100,7 @@ def _suite(config: pytest.Config) -> "Suite | None":
     node = _node(config)
     if node is not None and SUITE not in config.stash:
         asked_for = profile_named(_setting(config, "profile"))
-        profile = asked_for.without(repairs.ask(node, asked_for).repaired)
+        profile = asked_for.without(unsafe_or_repaired.ask(node, asked_for).repaired)
         graphs = _setting(config, "graphs").replace(",", " ").split() or USUAL
         paths = path_cases(node.capabilities, profile, graphs, _number(config, "walks"), _number(config, "seed"))
         config.stash[SUITE] = Suite(node, profile, paths)

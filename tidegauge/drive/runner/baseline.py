@@ -15,7 +15,7 @@ from typing import Any
 from tidegauge.drive.contract import CaseT, Node
 from tidegauge.drive.runner.compare import UNEXPLAINED, Change, Comparison, compare
 from tidegauge.drive.runner.player import play
-from tidegauge.drive.runner.reference import Reference
+from tidegauge.drive.runner.reference_interface import Reference
 from tidegauge.drive.runner.run import shrunk
 from tidegauge.drive.runner.transcript import Recorder, TranscriptFormat, TranscriptNode
 from tidegauge.util.junit import JUnitCase, JUnitOutcome, JUnitSuite, write_junit_xml

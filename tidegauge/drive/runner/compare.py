@@ -8,7 +8,7 @@ from typing import Any, Generic, NamedTuple
 
 from tidegauge.drive.contract import CaseT, Path, Report
 from tidegauge.drive.runner.differences import Difference, by_kind
-from tidegauge.drive.runner.reference import Finding, Reference, Suspect
+from tidegauge.drive.runner.reference_interface import Finding, Reference, Suspect
 from tidegauge.drive.runner.report import SuspectedBugs, explanations, story
 from tidegauge.drive.runner.transcript import TranscriptNode
 from tidegauge.impl.profiles import Profile

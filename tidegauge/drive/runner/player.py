@@ -8,7 +8,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from tidegauge.drive.contract import Capabilities, CaseError, CaseT, Node, Report, Step, Watch
 from tidegauge.drive.runner.differences import Difference, PlayResult
-from tidegauge.drive.runner.reference import Reference, StateT
+from tidegauge.drive.runner.reference_interface import Reference, StateT
 from tidegauge.util.errors import TidegaugeError
 
 T = TypeVar("T")

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from tidegauge.conformance.judge.rulebook import known_bugs
 from tidegauge.drive.contract import CaseT
 from tidegauge.drive.runner.differences import Difference
-from tidegauge.drive.runner.reference import Reference, Suspect
+from tidegauge.drive.runner.reference_interface import Reference, Suspect
 from tidegauge.impl.errors import ERROR_NAMES
-from tidegauge.util.foreign_text import visible
+from tidegauge.util.untrusted_text import visible
 
 SuspectedBugs = tuple[Suspect, ...]
 """Bugs that explain a difference together: one, or two."""

@@ -7,7 +7,7 @@ from typing import Any, Generic, NamedTuple
 from tidegauge.drive.contract import Capabilities, CaseT, Node, Path, Watch
 from tidegauge.drive.runner.differences import Difference, PlayResult, by_kind
 from tidegauge.drive.runner.player import ReferenceNode, play, play_as_far_as_it_goes
-from tidegauge.drive.runner.reference import Reference
+from tidegauge.drive.runner.reference_interface import Reference
 from tidegauge.drive.runner.report import NAMES, SuspectedBugs, accepting, explain_most, explanations, story
 from tidegauge.traces.problems import counted
 from tidegauge.util.errors import CONFORMS, FAILS, UNDECIDED

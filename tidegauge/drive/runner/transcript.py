@@ -14,12 +14,12 @@ from typing import Any, ClassVar, Generic, NamedTuple
 
 from tidegauge.drive.contract import Capabilities, CaseT, Report, Watch
 from tidegauge.drive.runner.differences import Difference
-from tidegauge.drive.runner.reference import Reference
+from tidegauge.drive.runner.reference_interface import Reference
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.releases import RELEASE, parse_release, profile_named
-from tidegauge.util.bounds import at_most, read_regular, unpacked
 from tidegauge.util.errors import TidegaugeError, UsageError
 from tidegauge.util.files import replacing
+from tidegauge.util.input_limits import at_most, read_regular, unpacked
 
 
 class TranscriptError(TidegaugeError):

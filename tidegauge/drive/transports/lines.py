@@ -15,7 +15,7 @@ from tidegauge.drive.broker.contract import ACKS_ALL, BROKER, EXTRAS, NEEDED, RE
 from tidegauge.drive.broker.steps import IN_SESSION, MAY_WAIT, STEPS, step_json
 from tidegauge.drive.contract import Capabilities, Report, Step, is_integer, is_integers
 from tidegauge.util.errors import TidegaugeError
-from tidegauge.util.foreign_text import visible
+from tidegauge.util.untrusted_text import visible
 
 BYTES_SHOWN = 200
 """Bytes of a wrong line that a message quotes."""

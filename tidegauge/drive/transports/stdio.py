@@ -23,7 +23,7 @@ from typing import Any, Protocol
 from tidegauge.drive.broker.contract import BrokerCase
 from tidegauge.drive.contract import Capabilities, Step, Watch
 from tidegauge.drive.transports import lines
-from tidegauge.util.foreign_text import visible
+from tidegauge.util.untrusted_text import visible
 
 CONCURRENT_PARTITIONS = 64
 LONGEST_LINE = 1 << 20

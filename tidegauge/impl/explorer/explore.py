@@ -29,7 +29,7 @@ from tidegauge.impl.cluster.cluster import (
 )
 from tidegauge.impl.explorer.invariants import INVARIANTS, OF_ONE, SHARED, read_of, violated
 from tidegauge.impl.explorer.search import Counterexample, Graph, Search, View, Violation
-from tidegauge.impl.explorer.view import broker_view, controller_view, view, view_of_parts
+from tidegauge.impl.explorer.spec_view import broker_view, controller_view, view, view_of_parts
 from tidegauge.impl.profiles import FETCH_TRUNCATION, ModelProfile, Rules
 from tidegauge.impl.releases import names_brokers, profile_named, profiles_named
 from tidegauge.util.errors import UsageError
@@ -100,7 +100,7 @@ class Memo(Caller):
         )
 
     def view(self, cluster: Cluster) -> View:
-        """Return the view of impl.explorer.view, remembered per broker."""
+        """Return the view of impl.explorer.spec_view, remembered per broker."""
         model = cluster.model
         brokers = tuple(
             self.value(broker_view, model, broker, row) for broker, row in zip(cluster.brokers, cluster.network, strict=True)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from tidegauge.traces import schema
 from tidegauge.traces.problems import Problem, lost, note, shown
 from tidegauge.traces.schema import EVENTS, FIELDS, LARGEST, VERSION, Config, Event, FieldKind, Trace, is_int
-from tidegauge.util.bounds import LineBound, longest_line, pieces_on_disk
+from tidegauge.util.input_limits import LineBound, longest_line, pieces_on_disk
 
 ENVELOPE = ("v", "trace", "tp", "node", "seq", "event", "time", "corr", "at")
 """Keys of an event line that are not fields of the event, in the order in which they are written."""

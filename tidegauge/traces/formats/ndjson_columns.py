@@ -29,7 +29,7 @@ from tidegauge.traces import schema
 from tidegauge.traces.columns import UNKNOWN, Columns, Distinct, Ints, mask, positions, to_columns
 from tidegauge.traces.formats import ndjson
 from tidegauge.traces.schema import EVENTS, FIELDS, GAPS, LARGEST, VERSION, WHOLE, Config, FieldKind, Trace
-from tidegauge.util.bounds import has_long_line
+from tidegauge.util.input_limits import has_long_line
 
 BLOCK = 2**19
 """Bytes that become structs and then columns at a time: they stay in the processor's cache in between."""

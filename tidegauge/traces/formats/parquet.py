@@ -29,8 +29,8 @@ from tidegauge.traces.columns import (
 from tidegauge.traces.formats.parquet_metadata import GroupMetadata, read_footer
 from tidegauge.traces.problems import Problem, shown
 from tidegauge.traces.schema import EVENTS, FIELDS, VERSION, Config, FieldKind
-from tidegauge.util.bounds import longest_line
 from tidegauge.util.files import version_of_status
+from tidegauge.util.input_limits import longest_line
 
 # The layout of a file.
 #

@@ -23,9 +23,9 @@ from tidegauge.traces.kafka_logs.discovery.files import FoundLogs
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.kafka_logs.disks.disk import read_disks, read_dumps
 from tidegauge.traces.kafka_logs.nodes.gap_detection import AFTER_ALL_LINES, Gap
+from tidegauge.traces.kafka_logs.nodes.logged_broker import OF_A_CONTROLLER, LoggedStep
 from tidegauge.traces.kafka_logs.nodes.node import Node, node_of
 from tidegauge.traces.kafka_logs.nodes.process import DEFAULT_MIN_ISR
-from tidegauge.traces.kafka_logs.nodes.steps import OF_A_CONTROLLER, LoggedStep
 from tidegauge.traces.kafka_logs.parsing.layout import DOCUMENTED, KAFKAS
 from tidegauge.traces.kafka_logs.parsing.lines import clock
 from tidegauge.traces.kafka_logs.passes import NO_CARRY_OVER, PASSES, CarryOver, Reading

@@ -27,8 +27,8 @@ from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.kafka_logs.disks.disk import beyond_the_lines, observe
 from tidegauge.traces.kafka_logs.nodes.gap_detection import AFTER_ALL_LINES as END_OF_LOG
 from tidegauge.traces.kafka_logs.nodes.gap_detection import BEFORE_ALL_LINES, EVERYTHING, Gap
+from tidegauge.traces.kafka_logs.nodes.logged_broker import KEPT, TAKES_RESPONSES, LoggedStep, Send
 from tidegauge.traces.kafka_logs.nodes.node import Node, changes_reported, topic_ids
-from tidegauge.traces.kafka_logs.nodes.steps import KEPT, TAKES_RESPONSES, LoggedStep, Send
 from tidegauge.traces.kafka_logs.parsing.request_log import NOT_KAFKAS, LoggedFetch, LoggedRequest, Sessions
 from tidegauge.traces.kafka_logs.parsing.timestamps import SECOND
 from tidegauge.traces.problems import Problem

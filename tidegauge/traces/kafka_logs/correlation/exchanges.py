@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 from tidegauge.impl.errors import NOT_CONTROLLER
 from tidegauge.impl.rules import UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.traces.kafka_logs.correlation.match import RecordedLines
-from tidegauge.traces.kafka_logs.nodes.process import END, ProcessRun
-from tidegauge.traces.kafka_logs.nodes.steps import (
+from tidegauge.traces.kafka_logs.nodes.logged_broker import (
     LATE_MICROSECONDS,
     Fields,
     LoggedBroker,
@@ -33,6 +32,7 @@ from tidegauge.traces.kafka_logs.nodes.steps import (
     reported,
     request_fields,
 )
+from tidegauge.traces.kafka_logs.nodes.process import END, ProcessRun
 from tidegauge.traces.kafka_logs.parsing.parsed_line import PartitionRequest
 from tidegauge.traces.kafka_logs.parsing.request_log import LoggedFetch, LoggedRequest, LoggedResponse
 

@@ -19,8 +19,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
+from tidegauge.traces.kafka_logs.nodes.logged_broker import LoggedStep, Send
 from tidegauge.traces.kafka_logs.nodes.process import ProcessRun
-from tidegauge.traces.kafka_logs.nodes.steps import LoggedStep, Send
 from tidegauge.traces.kafka_logs.parsing.parsed_line import PartitionRequest
 from tidegauge.traces.kafka_logs.parsing.request_log import LoggedFetch, LoggedResponse
 

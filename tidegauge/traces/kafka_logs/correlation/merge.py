@@ -18,7 +18,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter, itemgetter
 
-from tidegauge.traces.kafka_logs.nodes.steps import LoggedStep
+from tidegauge.traces.kafka_logs.nodes.logged_broker import LoggedStep
 
 COMMITS = frozenset({"HandleFetch", "BecomeLeader", "LeaderAppend", "ProduceAck", "Read", "HandleAlterPartitionResponse"})
 OBSERVED_COMMITS = ("ProduceAck", "Read")

@@ -61,8 +61,7 @@ from tidegauge.impl.rules import (
     high_watermark_after_log_start,
 )
 from tidegauge.traces.columns import UNKNOWN
-from tidegauge.traces.kafka_logs.nodes.process import AFTER_LINES
-from tidegauge.traces.kafka_logs.nodes.steps import (
+from tidegauge.traces.kafka_logs.nodes.logged_broker import (
     FORGOTTEN,
     KEPT,
     NO_REPLICA,
@@ -76,6 +75,7 @@ from tidegauge.traces.kafka_logs.nodes.steps import (
     Place,
     beside,
 )
+from tidegauge.traces.kafka_logs.nodes.process import AFTER_LINES
 from tidegauge.traces.kafka_logs.parsing.parsed_line import leos
 
 MOST_TAKEN_BACK, LEAST_TAKEN_BACK, ROWS_BACK, ROWS_AHEAD = 4000, 10, 400, 96

@@ -24,9 +24,9 @@ from tidegauge.traces.kafka_logs.nodes.gap_detection import (
     Gap,
     Spot,
 )
+from tidegauge.traces.kafka_logs.nodes.logged_broker import PROPOSES, TAKES_RESPONSES, LoggedStep, Send
 from tidegauge.traces.kafka_logs.nodes.node import Node
 from tidegauge.traces.kafka_logs.nodes.process import ProcessRun
-from tidegauge.traces.kafka_logs.nodes.steps import PROPOSES, TAKES_RESPONSES, LoggedStep, Send
 from tidegauge.traces.kafka_logs.parsing.lines import Line
 from tidegauge.traces.kafka_logs.parsing.request_log import LoggedFetch
 from tidegauge.traces.problems import Problem

@@ -42,7 +42,7 @@ from tidegauge.traces.kafka_logs.parsing.lines import EMPTY, SEE, Line, LogFile,
 from tidegauge.traces.kafka_logs.parsing.merge_streams import FileCopies
 from tidegauge.traces.kafka_logs.parsing.metadata_dump import read_metadata_dump
 from tidegauge.traces.problems import Problem
-from tidegauge.util.bounds import size_on_disk
+from tidegauge.util.input_limits import size_on_disk
 
 PACKED = 12
 """The ratio by which gzip compresses a log."""

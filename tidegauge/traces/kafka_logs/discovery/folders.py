@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 
 from tidegauge.traces.problems import Problem
-from tidegauge.util.bounds import follows_links
+from tidegauge.util.input_limits import follows_links
 
 
 def leads_out(path: Path, root: Path) -> bool:

@@ -23,7 +23,7 @@ from tidegauge.traces.kafka_logs.discovery.writers import own_id, thread_id
 from tidegauge.traces.kafka_logs.parsing.exports import restored
 from tidegauge.traces.kafka_logs.parsing.layout import find
 from tidegauge.traces.kafka_logs.parsing.lines import encoding_of, is_binary
-from tidegauge.util.bounds import read_regular
+from tidegauge.util.input_limits import read_regular
 
 BEGINNING, END = 1 << 18, 1 << 16
 """Bytes that are looked at."""

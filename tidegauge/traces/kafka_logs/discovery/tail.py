@@ -25,7 +25,7 @@ from tidegauge.traces.kafka_logs.parsing.lines import (
     pieces,
 )
 from tidegauge.traces.problems import Problem, shown
-from tidegauge.util.bounds import LineBound
+from tidegauge.util.input_limits import LineBound
 
 # The lines of a growing log.
 #

@@ -29,12 +29,12 @@ from tidegauge.traces.kafka_logs.disks.segment_files import (
 )
 from tidegauge.traces.kafka_logs.nodes.gap_detection import AFTER_ALL_LINES as END_OF_LOG
 from tidegauge.traces.kafka_logs.nodes.gap_detection import EVERYTHING, WORDS, Gap, latest_epoch
+from tidegauge.traces.kafka_logs.nodes.logged_broker import Fields, LoggedStep
 from tidegauge.traces.kafka_logs.nodes.node import Node
 from tidegauge.traces.kafka_logs.nodes.process import END
-from tidegauge.traces.kafka_logs.nodes.steps import Fields, LoggedStep
 from tidegauge.traces.problems import CHARACTERS_SHOWN, Problem
 from tidegauge.traces.schema import UNCLEAN_ELECTIONS, Config, Event, Trace
-from tidegauge.util.bounds import read_regular
+from tidegauge.util.input_limits import read_regular
 
 # The checkpoint files of a broker that stopped in order.
 #

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from tidegauge.traces.kafka_logs.nodes.steps import Fields, LoggedBroker, LoggedStep, Place, or_null
+from tidegauge.traces.kafka_logs.nodes.logged_broker import Fields, LoggedBroker, LoggedStep, Place, or_null
 from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine, changes, ids
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Hashable, Mapping
 
 from tidegauge.impl.rules import high_watermark_after_log_start
 from tidegauge.traces.kafka_logs.nodes import leader
-from tidegauge.traces.kafka_logs.nodes.steps import (
+from tidegauge.traces.kafka_logs.nodes.logged_broker import (
     FETCHER_THREAD,
     TRUNCATES,
     Fields,

@@ -17,7 +17,7 @@ Rules of this file
 
 from collections.abc import Callable, Hashable, Mapping
 
-from tidegauge.traces.kafka_logs.nodes.steps import (
+from tidegauge.traces.kafka_logs.nodes.logged_broker import (
     KEPT,
     LATE_MICROSECONDS,
     RAISED,

@@ -17,8 +17,8 @@ from tidegauge.traces.kafka_logs.discovery.files import NodeFiles
 from tidegauge.traces.kafka_logs.nodes import follower, leader, process
 from tidegauge.traces.kafka_logs.nodes.controller import LoggedController
 from tidegauge.traces.kafka_logs.nodes.gap_detection import Gap, GapDetector, clock_set_back
+from tidegauge.traces.kafka_logs.nodes.logged_broker import OF_A_CONTROLLER, LoggedBroker, ThreadPartition
 from tidegauge.traces.kafka_logs.nodes.process import ProcessRun
-from tidegauge.traces.kafka_logs.nodes.steps import OF_A_CONTROLLER, LoggedBroker, ThreadPartition
 from tidegauge.traces.kafka_logs.parsing.lines import Line, incarnations
 from tidegauge.traces.kafka_logs.parsing.merge_streams import merge_streams, without_copies
 from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine, parse_line

@@ -10,7 +10,7 @@ log4j2 stops first). If the next process loads more than the last line showed, t
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 
-from tidegauge.traces.kafka_logs.nodes.steps import (
+from tidegauge.traces.kafka_logs.nodes.logged_broker import (
     LATE_MICROSECONDS,
     REQUEST_HANDLER,
     LoggedBroker,

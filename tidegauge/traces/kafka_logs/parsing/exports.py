@@ -4,7 +4,7 @@ Rules of this file
 
 1. A log line stands where it began, empty lines fill up: the numbers of lines stay those of the file. Only a line of several
    documents becomes several lines.
-2. What one line shows by itself is not looked at here: `layout.py` and the story's `forms.py` read it.
+2. What one line shows by itself is not looked at here: `layout.py` and the story's `raw_lines.py` read it.
 3. A row of a table, a document, or a line below a heading becomes a document with the line and its writer: columns are told
    by what they hold, whatever the language of their names.
 4. Nothing is restored in a file that is larger than the bounds below, or that does not look like an export throughout.

@@ -20,8 +20,8 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from tidegauge.traces.kafka_logs.parsing.timestamps import WAYS, Dates, moment, of_java, plausible
-from tidegauge.util.bounds import longest_line
 from tidegauge.util.errors import UsageError
+from tidegauge.util.input_limits import longest_line
 
 # A pattern of log4j2, such as `[%d] %p [%t] %m (%c)%n`, as a regular expression that takes a line apart.
 #

@@ -22,7 +22,7 @@ from tidegauge.traces.kafka_logs.parsing.layout import DOCUMENTED, KAFKAS, Entry
 from tidegauge.traces.kafka_logs.parsing.patterns import TABLE
 from tidegauge.traces.kafka_logs.parsing.timestamps import EPOCH
 from tidegauge.traces.problems import Problem, note, shown
-from tidegauge.util.bounds import LineBound, UnpackingError, longest_line, pieces_on_disk, unpacked
+from tidegauge.util.input_limits import LineBound, UnpackingError, longest_line, pieces_on_disk, unpacked
 
 # Blocks of complete lines of a file, compressed or not: of a file of any size, one block is in memory.
 #

@@ -1,4 +1,4 @@
-"""`python -m validation.image [--suite trixie]`: play the Dockerfile in a bare Debian root, without a container engine.
+"""`python -m validation.dockerfile [--suite trixie]`: play the Dockerfile in a bare Debian root, without a container engine.
 
 Needs root and debootstrap. Every command of the image then runs as its user, without a network.
 
@@ -136,7 +136,7 @@ def bare_root(suite: str, place: Path) -> None:
 def main() -> int:
     """Play the Dockerfile, then ask the image."""
     parser = argparse.ArgumentParser(
-        prog="python -m validation.image", description="play the Dockerfile in a bare Debian root"
+        prog="python -m validation.dockerfile", description="play the Dockerfile in a bare Debian root"
     )
     parser.add_argument("--suite", default="trixie", help="of Debian (default trixie)")
     chosen = parser.parse_args()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.conformance.checking.test_judge import golden
-from tidegauge.conformance.engine import compiled, patient_kernel, precompile
+from tidegauge.conformance.engine import compiled, kernel_while_compiling, precompile
 from tidegauge.conformance.engine.judge import (
     FAILURES_KEPT,
     PAST_AT_FIRST,
@@ -36,16 +36,16 @@ def traces() -> list[Trace]:
 def patient(columns: Any, config: Config, ready_after: int, monkeypatch: pytest.MonkeyPatch, final: int = 0) -> Judgement:
     """Judged while the code becomes ready after so many looks; the code is the interpreted kernel, noted."""
     looks = count()
-    monkeypatch.setattr(patient_kernel, "is_ready", lambda: next(looks) >= ready_after)
-    monkeypatch.setattr(patient_kernel, "compiled", lambda: judge_traces)
-    return judge_with(patient_kernel.judge_until_compiled, columns, config, final)
+    monkeypatch.setattr(kernel_while_compiling, "is_ready", lambda: next(looks) >= ready_after)
+    monkeypatch.setattr(kernel_while_compiling, "compiled", lambda: judge_traces)
+    return judge_with(kernel_while_compiling.judge_until_compiled, columns, config, final)
 
 
 @pytest.mark.parametrize("piece", [7, 40])
 @pytest.mark.parametrize("final", [0, 2])
 def test_when_it_becomes_ready_makes_no_difference(piece: int, final: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the first event, in the middle of a trace, between two, and never."""
-    monkeypatch.setattr(patient_kernel, "PIECE", piece)
+    monkeypatch.setattr(kernel_while_compiling, "PIECE", piece)
     config = traces()[0].config
     columns = to_columns(traces(), config)
     right = judge_with(judge_traces, columns, config, final)
@@ -57,14 +57,14 @@ def test_when_it_becomes_ready_makes_no_difference(piece: int, final: int, monke
 
 def test_a_caller_that_judges_piece_by_piece_keeps_its_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     """explain.replay does: nothing is forgotten in between, nor checked at the end."""
-    monkeypatch.setattr(patient_kernel, "PIECE", 7)
-    monkeypatch.setattr(patient_kernel, "is_ready", lambda: False)
+    monkeypatch.setattr(kernel_while_compiling, "PIECE", 7)
+    monkeypatch.setattr(kernel_while_compiling, "is_ready", lambda: False)
     trace = max(traces(), key=lambda trace: len(trace.events))
     columns = to_columns([trace], trace.config)
     options = options_of(columns, trace.config)
     options[s.PIECEWISE] = 1
     tables = []
-    kernels: tuple[Any, ...] = (judge_traces, patient_kernel.judge_until_compiled)
+    kernels: tuple[Any, ...] = (judge_traces, kernel_while_compiling.judge_until_compiled)
     for kernel in kernels:
         st = s.allocate(options, ROOM_AT_FIRST, FAILURES_KEPT, PAST_AT_FIRST)
         s.forget(st, 0)
@@ -78,7 +78,7 @@ def test_a_caller_that_judges_piece_by_piece_keeps_its_trace(monkeypatch: pytest
 
 def test_a_trace_that_needs_more_room_is_judged_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tidegauge.conformance.engine.judge.ROOM_AT_FIRST", 1)
-    monkeypatch.setattr(patient_kernel, "PIECE", 7)
+    monkeypatch.setattr(kernel_while_compiling, "PIECE", 7)
     config = traces()[0].config
     columns = to_columns(traces(), config)
     assert patient(columns, config, 3, monkeypatch) == judge_with(judge_traces, columns, config)
@@ -87,7 +87,7 @@ def test_a_trace_that_needs_more_room_is_judged_again(monkeypatch: pytest.Monkey
 def test_it_says_how_far_it_is_and_what_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     monkeypatch.setattr(precompile.LISTENER, "progress", said.append)
-    monkeypatch.setattr(patient_kernel, "PIECE", 7)
+    monkeypatch.setattr(kernel_while_compiling, "PIECE", 7)
     config = traces()[0].config
     columns = to_columns(traces(), config)
     judgement = patient(columns, config, 10**9, monkeypatch)
@@ -115,8 +115,8 @@ def test_the_first_large_input_begins_one_compilation_and_says_so(monkeypatch: p
     monkeypatch.setattr(subprocess, "Popen", Begun)
     monkeypatch.setattr(precompile.LISTENER, "give_up", lambda: None)
     monkeypatch.setattr(precompile.LISTENER, "announcement", said.append)
-    assert execution(10**6) is patient_kernel.judge_until_compiled
-    assert execution(10**6) is patient_kernel.judge_until_compiled
+    assert execution(10**6) is kernel_while_compiling.judge_until_compiled
+    assert execution(10**6) is kernel_while_compiling.judge_until_compiled
     assert execution(100_000) is judge_traces
     assert (len(begun), said) == (1, [precompile.ANNOUNCEMENT])
     precompile.LISTENER.give_up()

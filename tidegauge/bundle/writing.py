@@ -1,4 +1,4 @@
-"""Cut what a verdict and a story need out of logs into one file, which unpacking.py reads.
+"""Cut what a verdict and a story need out of logs into one file, which reading.py reads.
 
 Rules of this file
 
@@ -24,9 +24,9 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
-from tidegauge.bundle.unpacking import HEADER_KEY, VERSION
+from tidegauge.bundle.reading import HEADER_KEY, VERSION
 from tidegauge.impl.storage.checkpoints import LEADER_EPOCH_FILE
-from tidegauge.story.forms import date_of, writer_of
+from tidegauge.story.raw_lines import date_of, writer_of
 from tidegauge.story.reading import NEEDLES, OWN_ID, selects
 from tidegauge.story.statements import STATEMENTS, TABLE, statements_in
 from tidegauge.traces.kafka_logs.discovery.folders import FolderWalk

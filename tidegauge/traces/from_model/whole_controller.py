@@ -16,7 +16,7 @@ from tidegauge.impl.cluster.transitions import Label
 from tidegauge.impl.controller.partition_registration import PartitionRegistration
 from tidegauge.impl.explorer.cluster_under_controller import ControlledCluster
 from tidegauge.impl.explorer.controller_model import STOPPED, gives_up, stops_in_order
-from tidegauge.impl.explorer.view import view
+from tidegauge.impl.explorer.spec_view import view
 from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.traces.from_model.behaviour import LABELS, config_for, events_of_step, numbered
 from tidegauge.traces.from_model.broker_events import report

@@ -4,7 +4,7 @@ import pytest
 
 from tidegauge.drive.broker.reference import reference
 from tidegauge.drive.broker.steps import EVERYTHING
-from tidegauge.drive.paths.repairs import TELLING, Seen, ask, report_lines
+from tidegauge.drive.paths.unsafe_or_repaired import TELLING, Seen, ask, report_lines
 from tidegauge.drive.runner.player import ReferenceNode
 from tidegauge.impl.profiles import FETCH_TRUNCATION, SAFE, UNSAFE, Profile
 

@@ -73,7 +73,7 @@ def model_command(args: argparse.Namespace) -> int:
 
 def _show(comparison: "PinComparison") -> None:
     """Print, step by step, how a model failed that was expected to do otherwise."""
-    from tidegauge.conformance.counterexamples.tlc_runs import failing_run
+    from tidegauge.conformance.from_tlc.tlc_runs import failing_run
 
     for number, line in enumerate(failing_run(comparison)):
         if not number:
@@ -83,7 +83,7 @@ def _show(comparison: "PinComparison") -> None:
 
 def _compare(chosen: "Sequence[Model]", args: argparse.Namespace) -> int:
     """Compare the specification with the implementation, over the whole graph of each model."""
-    from tidegauge.conformance.counterexamples.spec_equals_impl import compare, compared_of
+    from tidegauge.conformance.from_tlc.graph_comparison import compare, compared_of
     from tidegauge.util.errors import UsageError
 
     if not args.name or args.export or args.record:
@@ -104,7 +104,7 @@ def _compare(chosen: "Sequence[Model]", args: argparse.Namespace) -> int:
 
 def _export(chosen: "Sequence[Model]", args: argparse.Namespace) -> int:
     """Write a run of each model that has one. A model without one is skipped, or an error if it was named."""
-    from tidegauge.conformance.counterexamples.tlc_runs import ExportError, export
+    from tidegauge.conformance.from_tlc.tlc_runs import ExportError, export
     from tidegauge.util.files import directory
 
     folder = directory(args.export)

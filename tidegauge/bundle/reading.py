@@ -1,4 +1,4 @@
-"""Read a bundle, one file with what a verdict and a story need (cutting.py writes it), as the paths that it was cut from.
+"""Read a bundle, one file with what a verdict and a story need (writing.py writes it), as the paths that it was cut from.
 
 Rules of this file
 
@@ -19,9 +19,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
-from tidegauge.util.bounds import unpacked
 from tidegauge.util.errors import UsageError
 from tidegauge.util.files import refuse_unnamed
+from tidegauge.util.input_limits import unpacked
 
 HEADER_KEY = "TIDEGAUGE.bundle"
 VERSION = 1

@@ -28,7 +28,7 @@ from tidegauge.conformance.play.session import Session
 from tidegauge.impl.cluster.cluster import Label, record_epochs
 from tidegauge.impl.explorer.describe import broker_name, label_text, view_text
 from tidegauge.impl.explorer.invariants import is_prefix
-from tidegauge.impl.explorer.view import view
+from tidegauge.impl.explorer.spec_view import view
 from tidegauge.spec.tlc.graph import Behaviour, counterexample, failing_behaviour, simulate, view_of
 from tidegauge.spec.tlc.models import Model, PinComparison, find_model
 from tidegauge.spec.tlc.output import TlcStep

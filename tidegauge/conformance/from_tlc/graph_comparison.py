@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
-from tidegauge.conformance.counterexamples.tlc_runs import setting_of
+from tidegauge.conformance.from_tlc.tlc_runs import setting_of
 from tidegauge.impl.cluster.cluster import Cluster, initial
 from tidegauge.impl.cluster.transitions import bounded_model
 from tidegauge.impl.explorer import controller_model, describe, isr_model

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from validation.image import ROOT, instructions, play
+from validation.dockerfile import ROOT, instructions, play
 
 
 def test_every_instruction_of_our_dockerfile_is_known(tmp_path: Path) -> None:

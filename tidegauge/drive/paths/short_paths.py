@@ -28,7 +28,7 @@ from tidegauge.drive.broker.contract import BROKER, COMMITTED, EARLIEST, LATEST,
 from tidegauge.drive.broker.reference import BrokerReference, is_possible, missing_capability, reference, take_step
 from tidegauge.drive.broker.state import opened
 from tidegauge.drive.contract import Capabilities, Path, Report, Step, frozen
-from tidegauge.drive.runner.reference import Suspect
+from tidegauge.drive.runner.reference_interface import Suspect
 from tidegauge.impl.errors import UNKNOWN_SERVER_ERROR
 from tidegauge.impl.profiles import CHANGED, WITHOUT, Profile
 from tidegauge.impl.releases import profile_named

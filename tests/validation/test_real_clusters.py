@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from tidegauge.story.losses import Loss
 from tidegauge.traces.kafka_logs.capture import read, shipped
 from tidegauge.traces.schema import Event
 from tidegauge.traces.segments import batch_of, write
-from validation.real_clusters.judgement import PACKED, Judgement, Rightness, judged, pack, unpacked
+from validation.real_clusters.judgement import PACKED, Judgement, Rightness, contradictions, judged, pack, unpacked
 from validation.real_clusters.nodes import STOCK_FILES, TWO_FILES, ClusterNode, log4j, log4j2
 from validation.real_clusters.one_partition import fetched_partitions, lines_of, write_partitions
 from validation.real_clusters.shapes import BY_SIZE, BY_TIME, INCIDENTS, ClusterShape, shape_of
@@ -290,3 +291,26 @@ def test_a_broken_capture_is_judged_broken_from_its_archive(tmp_path: Path, monk
         judgement = judged(logs)
     assert judgement.verdict == "FAIL"
     assert "HW-06" in judgement.signature
+
+
+def loss(partition: str = "a-0", first: int | None = 3, end: int | None = 5, committed: str = "no") -> Loss:
+    return Loss(partition, 1, first, end, committed, "truncated", None, 1, [], "", 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("losses", "lost", "differs"),
+    [
+        ([loss()], [("a-0", 3), ("a-0", 4)], 0),
+        ([loss()], [], 0),
+        ([loss()], [("a-0", 5)], 1),
+        ([loss()], [("a-1", 3)], 1),
+        ([loss(first=None, end=None)], [("a-0", 7)], 0),
+        ([loss(committed="yes")], [("a-0", 3)], 0),
+        ([loss(committed="yes")], [("a-1", 3)], 2),
+        ([], [("a-0", 3), ("a-0", 3)], 1),
+    ],
+)
+def test_a_story_tells_what_clients_lost_and_nothing_committed_beyond(
+    losses: list[Loss], lost: list[tuple[str, int]], differs: int
+) -> None:
+    assert len(list(contradictions(losses, lost))) == differs

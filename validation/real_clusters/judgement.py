@@ -1,18 +1,28 @@
-"""What `tidegauge check` says of the kept logs of a cluster, and whether it is right."""
+"""What `tidegauge check` and its story say of the kept logs of a cluster, and whether it is right.
+
+Rules of this file
+
+1. A story is told twice, of the whole logs and of what a broker at INFO had written of them; the truth is the same for both.
+2. A record that is lost lies within a loss of its partition. Where clients lost nothing, nothing committed is lost: told as
+   committed, it is to be looked at. Records that nobody acknowledged may be lost anywhere.
+"""
 
 import json
 import re
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from tidegauge.story.losses import Loss
+from tidegauge.story.story import story_of
 from tidegauge.util.python_processes import python_command
+from validation.real_clusters.one_partition import lines_of
 
 PACKED, UNPACKED = "logs.tar.xz", "logs"
 CHECK_SECONDS = 900
@@ -25,6 +35,7 @@ class Rightness(StrEnum):
     WRONG_FAIL = "wrong FAIL"
     UNTRUE_GAP = "gap that is none"
     BAD = "no verdict"
+    WRONG_STORY = "look: the story differs from the truth"
     UNKNOWN = "look: the truth is a loss"
     KNOWN_BUG = "look: a bug of Kafka that was mended"
 
@@ -101,6 +112,45 @@ def judged(logs: Path) -> Judgement:
     except ValueError:
         return Judgement(f"EXIT {done.returncode}", {}, done.stdout + done.stderr)
     return Judgement(report["verdict"], report)
+
+
+# The story
+
+_BELOW_INFO = re.compile(r"\[\d{4}-[^\]]*\] (?:TRACE|DEBUG) ")
+
+
+def write_at_info(logs: Path, folder: Path) -> None:
+    """Write to `folder` what brokers and controllers that log at INFO would have written of `logs`; they log no request."""
+    for path in sorted(path for path in logs.rglob("*.log*") if path.is_file() and "request.log" not in path.name):
+        written = folder / path.relative_to(logs).with_name(path.name.removesuffix(".gz"))
+        written.parent.mkdir(parents=True, exist_ok=True)
+        with written.open("w", encoding="utf-8") as file:
+            file.writelines(line for line in lines_of(path) if not _BELOW_INFO.match(line))
+
+
+def story_contradictions(logs: Path, lost: Iterable[tuple[str, int]]) -> list[str]:
+    """Return where the stories of these logs differ from what clients lost: partition and offset of each record."""
+    records = list(lost)
+    with tempfile.TemporaryDirectory(prefix="tidegauge-info-") as folder:
+        write_at_info(logs, Path(folder))
+        told = {"the logs": story_of([logs]).losses, "the logs at INFO": story_of([Path(folder)]).losses}
+    return [f"{text} ({name})" for name, losses in told.items() for text in contradictions(losses, records)]
+
+
+def contradictions(losses: Iterable[Loss], lost: Iterable[tuple[str, int]]) -> Iterator[str]:
+    """Yield what the losses of a story leave out of what clients lost, and what they tell beyond it (rule 2)."""
+    told = list(losses)
+    records = set(lost)
+    for tp, offset in sorted(records):
+        # A loss whose size no line gives has no end.
+        if not any(
+            one.partition == tp and (one.first or 0) <= offset and (one.end is None or offset < one.end) for one in told
+        ):
+            yield f"{tp} lost offset {offset}: not told"
+    with_losses = {tp for tp, _ in records}
+    for one in told:
+        if one.committed == "yes" and one.partition not in with_losses:
+            yield f"{one.partition} lost {one.first} to {one.end}, it is told, committed: clients lost nothing"
 
 
 def pack(folder: Path, archive: Path) -> None:

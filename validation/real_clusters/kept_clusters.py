@@ -15,7 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from validation.real_clusters.judgement import PACKED, UNPACKED, Judgement, Rightness, judged, pack, unpacked
+from validation.real_clusters.judgement import (
+    PACKED,
+    UNPACKED,
+    Judgement,
+    Rightness,
+    judged,
+    pack,
+    story_contradictions,
+    unpacked,
+)
 from validation.real_clusters.one_partition import fetched_partitions, lines_of, topic_names, write_partitions
 from validation.real_clusters.run import TRUTH, run
 from validation.real_clusters.shapes import ClusterShape
@@ -88,6 +97,11 @@ def judge_cluster(folder: Path) -> Outcome:
         judgement = judged(logs)
         right = judgement.rightness(truth["forbidden"])
         cases = []
+        # Without an offset a lost record is in no loss of a story.
+        lost = [(f"{topic}-{partition}", offset) for topic, partition, offset, *_ in truth["lost"] if offset >= 0]
+        differs = story_contradictions(logs, lost)
+        if differs and right == Rightness.RIGHT:
+            right = Rightness.WRONG_STORY
         if right in (Rightness.WRONG_FAIL, Rightness.UNTRUE_GAP):
             cases = list(_cases(folder, logs, judgement))
     said = {
@@ -97,7 +111,7 @@ def judge_cluster(folder: Path) -> Outcome:
         "undecided": judgement.undecided,
         "missing": judgement.missing,
         "coverage": judgement.coverage,
-        "signature": judgement.signature,
+        "signature": "; ".join(filter(None, [judgement.signature, *differs])),
         "output": judgement.output[-3000:],
         "explanations": judgement.report.get("explanations", []),
         "cases": cases,

@@ -69,7 +69,7 @@ class Truth:
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields, for a file."""
-        short = {**asdict(self), "lost": [list(each) for each in self.lost[:SHOWN]], "differ": self.differ[:SHOWN]}
+        short = {**asdict(self), "lost": [list(each) for each in self.lost], "differ": self.differ[:SHOWN]}
         return {**short, "lost_count": len(self.lost), "forbidden": self.forbidden[:SHOWN]}
 
 

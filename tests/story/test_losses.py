@@ -280,3 +280,52 @@ def test_an_older_leader_says_nothing_of_the_one_that_is_followed(telling: Telli
     )
     follower = follows(1, 3, 4, 900, 650), follows(1, 2, 5, 900, 650), TRUNCATES
     assert [loss.committed for loss in telling(log(elected, *follower)).losses] == ["unknown"]
+
+
+MADE = "Created log for partition x-0 in /d/x-0 with properties {} (kafka.log.LogManager)"
+
+
+def emptied(node: int, *behind: str) -> dict[str, str]:
+    """Broker 1 leads up to 900 of 950 alone, and starts again without its disk; what it prints then is in both files."""
+    return {
+        "n1/server.log": log(SIGNALS, MADE, leads(1, 4, 500, 500, "1,2"), SHRINK, SIGNALS, MADE, leads(1, 4, 0, 0, "1")),
+        f"n{node}/server.log": "".join(
+            f"[2026-01-01 00:01:{at:02},000] INFO {message}\n" for at, message in enumerate(behind)
+        ),
+    }
+
+
+def test_what_a_leader_lost_with_its_disk_is_lost_once_and_may_be_more_than_its_followers_had(telling: Telling) -> None:
+    """It leads on in its epoch, then by an election: one disk, one loss. What it had alone no line tells."""
+    elected = "[QuorumController id=9] partition change for x-0: isr: [1] -> [1], leader: -1 -> 1, leaderEpoch: 4 -> 5, "
+    story = telling(
+        {
+            **emptied(
+                2, follows(2, 1, 5, 700, 700), TRUNCATES.replace("700", "0").replace("=1, leaderId=2", "=2, leaderId=1")
+            ),
+            "n9/controller.log": f"[2026-01-01 00:00:30,000] INFO {elected}partitionEpoch: 5 -> 6\n",
+        }
+    )
+    assert [(one.first, one.end, one.committed, one.why, one.nodes) for one in story.losses] == [
+        (0, 900, "yes", "disk lost", [2])
+    ]
+    assert "how far the log of broker 1 reached that was lost" in str(story.losses[0].missing_line)
+    assert "at least 900 committed records" in headline(story)[0]
+
+
+def test_what_the_next_leader_still_has_is_not_lost(telling: Telling) -> None:
+    """A broker whose disk was lost leads on in its epoch until it is registered; then one leads that has everything."""
+    assert telling(emptied(2, leads(2, 5, 900, 900, "2"))).losses == []
+    assert len(telling(emptied(2, leads(2, 5, 700, 700, "2"))).losses) == 1
+
+
+def test_what_the_only_replica_in_sync_had_alone_is_left_open(telling: Telling) -> None:
+    first = headline(telling(emptied(2, leads(2, 5, 900, 900, "2"))))[0]
+    assert first.startswith("Whether data was lost, these lines do not tell: x-0: ")
+    assert "how far the log of broker 1 reached that was lost" in first
+
+
+def test_a_high_watermark_of_records_that_were_lost_before_loses_no_more(telling: Telling) -> None:
+    again = log(SIGNALS, MADE, leads(1, 6, 0, 0, "1")).replace("00:00:", "00:02:")
+    first = emptied(2)["n1/server.log"] + log(leads(1, 5, 0, 0, "1")).replace("00:00:", "00:01:")
+    assert [(one.end, one.time[14:16]) for one in telling({"n1/server.log": first + again}).losses] == [(900, "00")]

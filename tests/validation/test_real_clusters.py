@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tidegauge.story.losses import Loss
+from tidegauge.story.story import Story
 from tidegauge.traces.kafka_logs.capture import read, shipped
 from tidegauge.traces.schema import Event
 from tidegauge.traces.segments import batch_of, write
@@ -313,4 +314,4 @@ def loss(partition: str = "a-0", first: int | None = 3, end: int | None = 5, com
 def test_a_story_tells_what_clients_lost_and_nothing_committed_beyond(
     losses: list[Loss], lost: list[tuple[str, int]], differs: int
 ) -> None:
-    assert len(list(contradictions(losses, lost))) == differs
+    assert len(list(contradictions(Story(losses=losses), lost))) == differs

@@ -165,7 +165,8 @@ class _Bill:
                 self._by_truncation(entry)
         for loss in self.found:
             self._note_copies(loss)
-        return [loss for loss in self.found if not self._is_repeated(loss)]
+            self._note_tail(loss)
+        return [loss for loss in self.found if not self._is_repeated(loss) and not self._survived(loss)]
 
     def _is_repeated(self, loss: Loss) -> bool:
         """Return whether lines that name no node tell a loss twice, and this one less surely."""
@@ -209,16 +210,69 @@ class _Bill:
         lost = [disk for disk in self.disks if disk.node == led.node and disk.order <= led.order]
         return bool(lost) and led.offset is not None
 
+    def _began_without(self, led: _Led) -> _Led:
+        """Return the leader that began without the records that this one lacks.
+
+        That is itself, or, where it had lost its log, its first beginning since: whatever it leads later, it lost it once.
+        """
+        if not led.disk:
+            return led
+        since = max(
+            (disk.order for disk in self.disks if disk.node == led.node and disk.order <= led.order), default=led.order
+        )
+        return next(one for one in self.led if one.disk and one.node == led.node and one.order >= since)
+
+    def _is_of_lost_records(self, known: KnownHighWatermark, begun: _Led) -> bool:
+        """Return whether a leader that lacked the records below a high watermark had led before this one: they were gone."""
+        return any(
+            known.order < one.order < begun.order
+            and one.offset is not None
+            and one.offset < known.offset
+            and (one.disk or one.clean is False)
+            for one in self.led
+        )
+
+    def _survived(self, loss: Loss) -> bool:
+        """Return whether another replica led next that had all that an emptied disk had held: it was never gone.
+
+        A broker that is back before its session has ended leads on, in the epoch that it led, until it is registered.
+        """
+        if loss.why != DISK or loss.node is not None or loss.end is None:
+            return False
+        begun = self._event_of(loss)
+        later = [one for one in self.led if begun is not None and one.order > begun.order and one.node != begun.node]
+        if not later or later[0].offset is None or later[0].offset < loss.end:
+            return False
+        return not any(
+            entry.kind == "truncated" and entry.node == later[0].node and entry.fields["to"] < loss.end
+            for entry in self.entries
+            if begun is not None and begun.order < entry.order < later[0].order
+        )
+
+    def _event_of(self, loss: Loss) -> _Led | None:
+        """Return the leader that began without the records, of a loss that is due to one."""
+        fitting = [one for one in self.led if (one.disk if loss.why == DISK else one.clean is False)]
+        return next((one for one in fitting if one.epoch == loss.cause[1]), None)
+
+    def _note_tail(self, loss: Loss) -> None:
+        """Say that a leader whose disk was lost may have had more: what no other replica had fetched."""
+        begun = self._event_of(loss) if loss.why == DISK else None
+        before = [one for one in self.led if begun is not None and one.order < begun.order]
+        if begun is not None and before and before[-1].node == begun.node:
+            loss.missing_line = end_of_lost_log(begun.node)
+
     # A leader that begins below what was committed.
 
     def _by_leader(self, led: _Led) -> None:
         """Add what a new leader lacks of what had been committed before it led, as far as its start shows."""
         if led.offset is None:
             return
+        begun = self._began_without(led)
         before = [
             one
             for one in self.high_watermarks
             if one.order < led.order
+            and not self._is_of_lost_records(one, begun)
             and (
                 one.leader_epoch is None
                 or led.epoch is None
@@ -246,7 +300,7 @@ class _Bill:
                 time=led.time,
                 order=led.order,
                 generation=self.generation,
-                cause=(why, led.epoch),
+                cause=(why, begun.epoch),
             )
         )
 
@@ -371,7 +425,7 @@ class _Bill:
         for one in reversed([one for one in self.led if one.order <= truncation.order + SLACK]):
             below = one.offset is None or top is None or one.offset < top
             if one.disk and below:
-                return DISK, one.epoch
+                return DISK, self._began_without(one).epoch
             if one.clean is False and below:
                 return UNCLEAN, one.epoch
             if own is not None and one.epoch is not None and one.epoch <= own and one is not led:
@@ -508,6 +562,13 @@ class _Bill:
         loss.copies = sorted(node for node, has in copies.items() if has and node not in loss.nodes)
         if loss.kept is not None and loss.node is not None:
             loss.copies = sorted({*loss.copies, loss.node})
+
+
+def end_of_lost_log(node: int | None) -> str:
+    """Say what tells how much a leader had whose disk was lost."""
+    return (
+        f"how far the log of broker {node} reached that was lost: its lines `Appended message set ..` (TRACE), or that disk"
+    )
 
 
 def _merge(loss: Loss, other: Loss) -> None:

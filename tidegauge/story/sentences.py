@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 
 from tidegauge.story.advice import step_for_process
-from tidegauge.story.losses import BELOW, BROKEN, DISK, NEVER, UNCLEAN, Loss
+from tidegauge.story.losses import BELOW, BROKEN, DISK, NEVER, UNCLEAN, Loss, end_of_lost_log
 from tidegauge.story.state import NO_LEADER, StoryEntry
 from tidegauge.story.story import Story, happened
 from tidegauge.traces.kafka_logs.discovery.identify import SYSTEMS
@@ -112,14 +112,21 @@ def _undecided_loss(story: Story) -> str:
     for name, entries in story.of_partitions().items():
         kinds = {(one.kind if one.fields.get("relation") != "no effect" else "kept", one.node) for one in entries}
         led = {one.fields["leader_epoch"]: one.fields["offset"] for one in entries if one.kind == "leader"}
+        alone: int | None = None
         for entry in entries:
             rank, missing_line = _left_open(name, entry, kinds, led)
+            # What the only replica in sync had is nowhere else: no other one has to truncate, so no line counts it.
+            if entry.kind == "replica_lost" and alone == entry.node is not None:
+                rank, missing_line = 0, end_of_lost_log(entry.node)
+            isr = entry.fields.get("to" if entry.kind == "isr_changed" else "isr")
+            alone = alone if not isinstance(isr, list) else isr[0] if len(isr) == 1 else None
             if missing_line:
                 open_entries.append((rank, name.startswith("__"), entry.order, name, entry, missing_line))
     if not open_entries:
         return ""
     *_, name, entry, missing_line = min(open_entries, key=lambda undecided: undecided[:3])
-    more = f" ({len(open_entries) - 1:,} more such entries)" if len(open_entries) > 1 else ""
+    others = len(open_entries) - 1
+    more = f" ({others:,} more such {'entry' if others == 1 else 'entries'})" if others else ""
     says = f"{name}: {entry_sentence(entry)}{more}"
     return f"Whether data was lost, these lines do not tell: {says}. What would: {missing_line}."
 

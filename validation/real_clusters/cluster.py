@@ -42,6 +42,8 @@ class RunningCluster:
         self.story: list[str] = []
         self.unclean = False
         """Whether an election was allowed to lose records."""
+        self.emptied = False
+        """Whether a disk was lost."""
         heap = next(mb for most, mb in HEAP_MB.items() if shape.partitions <= most)
 
         def node(number: int, role: str) -> ClusterNode:

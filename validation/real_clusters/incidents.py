@@ -243,6 +243,26 @@ def _failed_directory(cluster: RunningCluster, _load: Load, random: Random) -> N
     _back(cluster, broker)
 
 
+def _empty_directory(cluster: RunningCluster, _load: Load, random: Random) -> None:
+    """Kill a broker and start it without what its disks held; half the time after the others have left every ISR."""
+    broker, *others = _brokers(cluster, random, len(cluster.brokers))
+    alone = random.random() < 0.5
+    for each in others if alone else ():
+        each.pause()
+    if alone:
+        cluster.say(f"paused all but {broker.number}")
+        time.sleep(cluster.shape.lag_ms / 1000 + 2)
+    broker.kill()
+    cluster.emptied = True
+    # A new disk is formatted and has an id of its own (KIP-858); a tool may have left the old id in place.
+    renamed = random.random() < 0.5
+    broker.empty_directories(renamed)
+    cluster.say(f"killed {broker.number} and emptied its directories" + (", which have new ids" if renamed else ""))
+    for each in others if alone else ():
+        each.resume()
+    _back(cluster, broker)
+
+
 def _upgrade(cluster: RunningCluster, _load: Load, random: Random) -> None:
     order = [*cluster.controllers.values(), *_brokers(cluster, random, len(cluster.brokers))]
     for each in order:
@@ -274,6 +294,7 @@ DONE: Mapping[str, Incident] = {
     "min isr": _min_isr,
     "directories": _directories,
     "failed directory": _failed_directory,
+    "empty directory": _empty_directory,
     "upgrade": _upgrade,
 }
 

@@ -3,8 +3,9 @@
 Rules of this file
 
 1. A story is told twice, of the whole logs and of what a broker at INFO had written of them; the truth is the same for both.
-2. A record that is lost lies within a loss of its partition. Where clients lost nothing, nothing committed is lost: told as
-   committed, it is to be looked at. Records that nobody acknowledged may be lost anywhere.
+2. A record that is lost lies within a loss of its partition, or was on a disk that the story calls lost: no line at INFO
+   says how far a lost log reached. Where clients lost nothing, nothing committed is lost: told as committed, it is to be
+   looked at. Records that nobody acknowledged may be lost anywhere.
 """
 
 import json
@@ -19,8 +20,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from tidegauge.story.losses import Loss
-from tidegauge.story.story import story_of
+from tidegauge.story.story import Story, story_of
 from tidegauge.util.python_processes import python_command
 from validation.real_clusters.one_partition import lines_of
 
@@ -133,23 +133,25 @@ def story_contradictions(logs: Path, lost: Iterable[tuple[str, int]]) -> list[st
     records = list(lost)
     with tempfile.TemporaryDirectory(prefix="tidegauge-info-") as folder:
         write_at_info(logs, Path(folder))
-        told = {"the logs": story_of([logs]).losses, "the logs at INFO": story_of([Path(folder)]).losses}
-    return [f"{text} ({name})" for name, losses in told.items() for text in contradictions(losses, records)]
+        told = {"the logs": story_of([logs]), "the logs at INFO": story_of([Path(folder)])}
+    return [f"{text} ({name})" for name, story in told.items() for text in contradictions(story, records)]
 
 
-def contradictions(losses: Iterable[Loss], lost: Iterable[tuple[str, int]]) -> Iterator[str]:
+def contradictions(story: Story, lost: Iterable[tuple[str, int]]) -> Iterator[str]:
     """Yield what the losses of a story leave out of what clients lost, and what they tell beyond it (rule 2)."""
-    told = list(losses)
+    told = story.losses
+    on_lost_disks = {entry.partition for entry in story.entries if entry.kind == "replica_lost"}
     records = set(lost)
     for tp, offset in sorted(records):
         # A loss whose size no line gives has no end.
-        if not any(
-            one.partition == tp and (one.first or 0) <= offset and (one.end is None or offset < one.end) for one in told
-        ):
+        open_ends = [(one, one.end is None or one.missing_line is not None) for one in told if one.partition == tp]
+        inside = any((one.first or 0) <= offset and (is_open or offset < (one.end or 0)) for one, is_open in open_ends)
+        if not inside and tp not in on_lost_disks:
             yield f"{tp} lost offset {offset}: not told"
     with_losses = {tp for tp, _ in records}
     for one in told:
-        if one.committed == "yes" and one.partition not in with_losses:
+        # Clients read no topic of Kafka's own again.
+        if one.committed == "yes" and one.partition not in with_losses and not one.partition.startswith("__"):
             yield f"{one.partition} lost {one.first} to {one.end}, it is told, committed: clients lost nothing"
 
 

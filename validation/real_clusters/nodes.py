@@ -147,6 +147,17 @@ class ClusterNode:
             }
             (directory / "meta.properties").write_text(_properties(identity), encoding="utf-8")
 
+    def empty_directories(self, renamed: bool) -> None:
+        """Delete what its directories hold but their identity, or that, too, and format them anew."""
+        for directory in self.directories:
+            identity = (directory / "meta.properties").read_bytes()
+            shutil.rmtree(directory)
+            if not renamed:
+                directory.mkdir()
+                (directory / "meta.properties").write_bytes(identity)
+        if renamed:
+            self.format_broker()
+
     def format_controller(self, bootstrap: Path | None) -> Path:
         """Do so on a controller, which also needs the first records of the metadata; return their file, for the others."""
         place = self.directories[0] / "bootstrap.checkpoint"

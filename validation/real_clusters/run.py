@@ -43,7 +43,7 @@ def run(shape: ClusterShape, folder: Path) -> Truth:
         truth = truth_of(load.acknowledged, read_again)
         truth.unread = unread
         cluster.stop(random)
-        truth.unclean = cluster.unclean
+        truth.unclean, truth.emptied = cluster.unclean, cluster.emptied
         truth.differ = differences({n: broker.directories for n, broker in cluster.brokers.items()})
         size = cluster.keep(folder)
     written = {**truth.as_json(), "clients": load.counts, "megabytes": round(size / 1e6, 1)}

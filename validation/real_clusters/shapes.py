@@ -37,6 +37,7 @@ INCIDENTS = {
     "upgrade": 2,
     "pause controller": 0,
     "recreate topic": 0,
+    "empty directory": 0,
 }
 """What may happen -> weight; `incidents.py` does it. Weight 0: only with `--incidents`."""
 

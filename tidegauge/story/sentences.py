@@ -172,7 +172,8 @@ def loss_sentence(loss: Loss) -> str:
     if loss.records is None:
         what = f"at least {counted(loss.at_least, kind)} of {loss.partition}{_where(loss)}"
     else:
-        least = "at least " if loss.missing_line is not None else ""
+        # Of a lost disk this is what others had: no more than that may have been committed, but acknowledged by acks=1.
+        least = "at least " if loss.missing_line is not None and loss.why != DISK else ""
         span = f"offset {loss.first}" if loss.records == 1 else f"{loss.first} to {(loss.end or 0) - 1}"
         what = f"{least}{counted(loss.records, kind)} of {loss.partition} ({span}){_where(loss)}"
     why = _WHY.get(loss.why, "by a truncation")
@@ -187,7 +188,8 @@ def loss_sentence(loss: Loss) -> str:
         "no": "Records were dropped",
         "unknown": "Records were removed",
     }[loss.committed]
-    size = f" What would tell the size: {loss.missing_line}." if loss.missing_line is not None else ""
+    open_end = "whether more was lost" if loss.why == DISK and loss.records is not None else "the size"
+    size = f" What would tell {open_end}: {loss.missing_line}." if loss.missing_line is not None else ""
     return f"{beginning}: {what}, {why}{at}.{allowed[loss.allowed]}{size} [{', '.join(loss.sources[:3])}]"
 
 

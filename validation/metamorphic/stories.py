@@ -191,7 +191,8 @@ def contradictions(part: Story, wholes: Sequence[Story]) -> list[str]:
                 isr[entry.partition] = entry.fields["isr" if entry.kind == "elected" else "to"]
     found = []
     for entry in part.entries:
-        fields = {**entry.fields, "node": entry.node}
+        # Two controllers may print one change of the ISR: who did is no part of it.
+        fields = {**entry.fields, "node": None if entry.kind == "isr_changed" else entry.node}
         fields = {
             name: value
             for name, value in fields.items()

@@ -329,3 +329,26 @@ def test_a_high_watermark_of_records_that_were_lost_before_loses_no_more(telling
     again = log(SIGNALS, MADE, leads(1, 6, 0, 0, "1")).replace("00:00:", "00:02:")
     first = emptied(2)["n1/server.log"] + log(leads(1, 5, 0, 0, "1")).replace("00:00:", "00:01:")
     assert [(one.end, one.time[14:16]) for one in telling({"n1/server.log": first + again}).losses] == [(900, "00")]
+
+
+@pytest.mark.parametrize(("epoch", "committed"), [(5, "no"), (6, "unknown"), (None, "unknown")])
+def test_whoever_may_have_led_in_between_may_have_committed_more(
+    telling: Telling, epoch: int | None, committed: str
+) -> None:
+    """A replica was elected, and truncates to somebody else later: only of the next epoch is nobody in between."""
+    changed = "[QuorumController id=9] partition change for x-0: "
+    elected = changed + "isr: [{0}, {1}] -> [{1}], leader: {0} -> {1}, leaderEpoch: {2} -> {3}"
+    loads = (
+        "Completed load of Log(dir=/d/x-0, topic=x, partition=0, highWatermark=650, lastStableOffset=650, logStartOffset=0, "
+        "logEndOffset=900)"
+    )
+    later = "" if epoch is None else log(leads(2, epoch, 700, 700, "2")).replace("00:00:00", "00:00:30")
+    no_records = f"{FETCHER} Shutting down (kafka.server.ReplicaFetcherThread)"
+    story = telling(
+        {
+            "n9/controller.log": log(elected.format(2, 1, 3, 4)),
+            "n2/server.log": later,
+            "n1/server.log": log(no_records, loads, TRUNCATES).replace("00:00:", "00:01:"),
+        }
+    )
+    assert [(loss.first, loss.end, loss.committed) for loss in story.losses] == [(700, 900, committed)]

@@ -467,9 +467,12 @@ class _Bill:
         if truncation.basis != "high watermark":
             if following is not None and "led before" in following.said:
                 return 0
-            before = [one for one in self.led if one.order < (led.order if led is not None else truncation.order)]
-            if not roles and before and before[-1].node == truncation.node:
-                return 0
+            # Only of the leader before the one that it follows is it known that nobody led in between.
+            before = [one for one in self.led if led is not None and one.order < led.order]
+            if led is not None and not roles and before and before[-1].node == truncation.node:
+                known = None not in (before[-1].epoch, led.epoch)
+                if not known or (before[-1].epoch or 0) + 1 == led.epoch:
+                    return 0
         if not roles or roles[-1].kind != "leader":
             return None
         # Whom it followed since then may have had a higher one: lines of that are gone, but the other's, or the epochs'.

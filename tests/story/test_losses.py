@@ -352,3 +352,16 @@ def test_whoever_may_have_led_in_between_may_have_committed_more(
         }
     )
     assert [(loss.first, loss.end, loss.committed) for loss in story.losses] == [(700, 900, committed)]
+
+
+def test_within_a_second_a_rolled_part_comes_before_what_goes_on_with_it(telling: Telling) -> None:
+    """Its log was made anew, then had nothing to truncate: the file of the second line sorts first by its name."""
+    follows_on = (
+        f"{FETCHER} Truncating partition x-0 with TruncationState(offset=0, completed=true) due to local high watermark 0",
+        "[UnifiedLog partition=x-0, dir=/d] Truncating to 0 has no effect as the largest offset in the log is -1",
+    )
+    files = {
+        "n1/server.log.2026-01-01": log(SIGNALS, MADE.replace("x-0", "y-0"), SIGNALS, MADE),
+        "n1/server.log": "".join(f"[2026-01-01 00:00:03,000] INFO {message}\n" for message in follows_on),
+    }
+    assert lost(telling({path: text.replace(",000]", "]") for path, text in files.items()})) == []

@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from operator import lt
+from operator import itemgetter, lt
 from pathlib import Path
 
 import numpy as np
@@ -398,10 +398,12 @@ def fetched_from(text: str) -> int | None:
 
 def in_order(files: Iterable[ReadFile]) -> list[SourcedLine]:
     """Return the lines of all files by time, each once: a second copy of a file says nothing new."""
-    lines: list[SourcedLine] = []
+    lines: list[tuple[int, int, SourcedLine]] = []
     seen: dict[tuple[object, ...], ReadFile] = {}
     undated: set[tuple[object, ...]] = set()
     for file in files:
+        # Within one second the part of a log that was rolled away comes first, whatever it is called: it begins earlier.
+        begins = min((line.order for line in file.found), default=0)
         # Without times, the lines of a copy cannot be told from what was printed again: the whole file can.
         if not any(line.time for line in file.found):
             text = file.lines, *((line.number, line.text) for line in file.found)
@@ -422,6 +424,6 @@ def in_order(files: Iterable[ReadFile]) -> list[SourcedLine]:
             first = seen.setdefault(key, file)
             if line.time and is_again and (first is not file or line.says.kind in ONCE):
                 continue
-            lines.append(line)
-    lines.sort(key=lambda line: line.order)
-    return lines
+            lines.append((line.order, begins, line))
+    lines.sort(key=itemgetter(0, 1))
+    return [line for *_, line in lines]

@@ -53,8 +53,8 @@ def summary_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--known",
         metavar="FILE",
-        help="the ids of cases that are known to fail, one a line; `flaky: ID` may fail. Any other failure, and a line "
-        "that is no longer true, fails the job",
+        help="the ids of cases that are known to fail, one per line; `flaky: ID` may fail. Any other failure fails the job, "
+        "and so does a line that is no longer true",
     )
     parser.add_argument("--markdown", metavar="FILE", help="append the summary to FILE, such as $GITHUB_STEP_SUMMARY")
     parser.add_argument(

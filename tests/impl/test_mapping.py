@@ -35,7 +35,7 @@ def test_every_row_has_a_function_and_something_that_holds_it() -> None:
 def test_every_module_of_the_implementation_is_named() -> None:
     """Nothing of it is outside the page, but what only carries values or text."""
     values = {"errors", "messages", "frozen_map", "controller.records", "replica.partition_state"}
-    text = {"explorer.describe", "explorer.view"}
+    text = {"explorer.describe", "explorer.spec_view"}
     paths = (
         path.relative_to(ROOT / "tidegauge" / "impl")
         for path in (ROOT / "tidegauge" / "impl").rglob("*.py")

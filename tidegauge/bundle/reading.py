@@ -120,8 +120,10 @@ def opened(paths: Sequence[str]) -> Iterator[tuple[list[str | BundledPath], Sele
             except (KeyError, TypeError) as error:
                 raise _refused(path, "a header with paths, topics, partitions, begin and end", str(error)) from None
             for at, name in enumerate(names):
+                # Messages name what the user named: the bundle, not the temporary folder.
                 called = path if len(names) == 1 else f"{path}/{PurePosixPath(name).name}"
                 given.append(BundledPath(str(place / str(at) / PurePosixPath(name).name), called))
+            # A reader takes one selection: of several bundles that are parts of logs, the last one's.
             if part != Selection():
                 selection = part
         yield given, selection

@@ -379,9 +379,9 @@ def _files(path: Path, at: int, redact: bool, contents: BundleContents) -> Itera
                 contents.left_out.append(f"{label} (nobody reads it)")
             else:
                 what = identify(entry, label)
-                if not _may_matter(entry, what) or (
-                    redact and not what.read and what.kind != CHECKPOINT and entry.stat().st_size
-                ):
+                # Names in a file of no known kind cannot be found, so it is not sent redacted.
+                unredactable = redact and not what.read and what.kind != CHECKPOINT and entry.stat().st_size
+                if not _may_matter(entry, what) or unredactable:
                     contents.left_out.append(f"{label} ({what.kind})")
                 elif what.kind == TRACE and redact:
                     contents.left_out.append(f"{label} (a trace: convert it again from the bundle)")
@@ -401,6 +401,7 @@ def _may_matter(path: Path, what: InputFile) -> bool:
 def _learn(redactor: Redactor, text: str, kind: str) -> None:
     """Note the names in a line, by the kind of its file."""
     if kind == CHECKPOINT:
+        # `orders 0 1234`: topic, partition, offset. Lines without a topic have numbers alone.
         name, _, rest = text.partition(" ")
         if rest[:1].isdigit():
             redactor.learn_topic(name)

@@ -488,18 +488,18 @@ def _controller_paths(
 
     graphs, opening = args.graph or (MODELS if args.cover else ()), node.opening()
     covers = {name: cover_of(name, profile, opening) for name in graphs}
-    drawn = args.walks or (0 if args.scenarios or graphs else CONTROLLER_WALKS)
-    shown_too = () if graphs and not args.scenarios else finding_cases(opening)
-    covered = (case for cover in covers.values() for case in cover.cases)
-    refused = () if args.walks or args.scenarios or graphs else refusal_cases(opening)
-    made = (
-        usual_cases(profile, opening, walk_count=drawn, seed=args.seed)
-        if refused
-        else (*covered, *shown_too, *walks(args.seed, drawn, profile, opening))
-    )
+    walk_count = args.walks or (0 if args.scenarios or graphs else CONTROLLER_WALKS)
+    is_usual = not (args.walks or args.scenarios or graphs)
+    if is_usual:
+        made = usual_cases(profile, opening, walk_count=walk_count, seed=args.seed)
+    else:
+        covered = (case for cover in covers.values() for case in cover.cases)
+        # A cover is of its graph alone: the findings' paths join it where --scenarios asks for them.
+        findings = () if graphs and not args.scenarios else finding_cases(opening)
+        made = (*covered, *findings, *walks(args.seed, walk_count, profile, opening))
     cases = node.possible(made)
-    lines = [f"{drawn} walks of seed {args.seed}"] if drawn else []
-    lines += [f"refusals and errors: {len(refused)} paths"] if refused else []
+    lines = [f"{walk_count} walks of seed {args.seed}"] if walk_count else []
+    lines += [f"refusals and errors: {len(refusal_cases(opening))} paths"] if is_usual else []
     lines += [f"not seen by this run: {', '.join(methods)}: {why}" for why, methods in OUT_OF_REACH.items()]
     if len(cases) < len(made):
         lines.append(

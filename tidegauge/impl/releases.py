@@ -209,8 +209,8 @@ def profiles_named(name: str, nodes: Sequence[int]) -> ClusterProfiles:
     default: Profile | None = None
     for part in name.split(","):
         by_broker = _BY_BROKER.fullmatch(part)
-        # Two parts for all others, or two for one broker.
-        if default is not None if by_broker is None else int(by_broker[1]) in own:
+        is_second = default is not None if by_broker is None else int(by_broker[1]) in own
+        if is_second:
             raise UsageError(
                 f"profile: expected one for each broker, and one for all others; seen two in {name!r}; leave one out"
             )

@@ -168,6 +168,7 @@ class LineBound:
         first = piece.find(b"\n") + 1
         if self._in_long_line or self._waiting + first - 1 > self._longest:
             self.dropped.append(self._lines + 1)
+            # An empty line has its place, so that the others keep their numbers.
             content = b"\n" + self._bounded(piece[first:end], self._lines + 1)
         else:
             content = b"".join([*self._left, self._bounded(piece[:end], self._lines)])

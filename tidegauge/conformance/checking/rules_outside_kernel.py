@@ -217,6 +217,7 @@ class Numbers:
         # The first number of a node may be any: a trace may begin in the middle of a log.
         if before is None or number is None or event.seq == number + 1 or (event.event == "Start" and event.seq in (0, 1)):
             self.held += 1
+        # One number for the same event twice is a report that is wrong; any other number shows that lines were lost.
         elif event.seq == number and (event.event, event.fields) == (before.event, before.fields):
             self.failed += 1
             self.first = self.first or Failure(0, row, SEQUENCE_RULE, "seq", number + 1, event.seq)

@@ -223,9 +223,11 @@ def situation_codes(table: Columns) -> tuple[list[Situation], Ints]:
             continue
         columns = [_compared(_field(table, left, rows), right and _field(table, right, rows)) for left, right in comparisons]
         outcomes = np.stack(columns, axis=1) if columns else np.zeros((len(rows), 0), np.int64)
-        # A request that was refused was compared with nothing.
+        # A request that was refused was compared with nothing. Out of range, which has the lowest of the error codes, is
+        # the outcome of a comparison.
         if comparisons[:1] == (ERROR,):
-            outcomes[outcomes[:, 0] > _VALUE + OFFSET_OUT_OF_RANGE, 1:] = 0
+            is_refused = outcomes[:, 0] > _VALUE + OFFSET_OUT_OF_RANGE
+            outcomes[is_refused, 1:] = 0
         kinds, which = np.unique(outcomes, axis=0, return_inverse=True)
         of_row[rows] = len(distinct) + which.reshape(-1)
         distinct += [Situation(action, tuple(_texts(comparisons, codes))) for codes in kinds.tolist()]

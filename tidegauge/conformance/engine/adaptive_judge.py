@@ -74,6 +74,7 @@ class AdaptiveJudge:
         if self.automaton is None and not self._given_up and self._events > self._begin_from:
             from tidegauge.conformance.engine import lazy_automaton  # noqa: PLC0415  the compiler
 
+            # Each step towards machine code costs more (see the constants), so each waits for more events.
             if (
                 lazy_automaton.is_loaded()
                 or (self._events > self._load_from and lazy_automaton.is_ready())

@@ -103,7 +103,10 @@ def walk_on(
     place: int,
     base: int,
 ) -> None:
-    """Follow the rest of a trace, and its end."""
+    """Follow the rest of a trace from row `place` and the state with this `base`; its end is one more transition.
+
+    Stops at the first unknown transition, whose place and state are noted.
+    """
     upto = starts[trace + 1]
     while place <= upto:
         symbol = rows[place] if place < upto else end
@@ -152,13 +155,15 @@ def known_by_now(
     too_large = symbols > SYMBOL or len(KnownTransitions._fields) * room * known.itemsize > most
     if too_large or first[1] == 0:  # without a transition of state 0 no trace can begin in the array
         return NOTHING_KNOWN
-    many = np.argsort(np.diff(first), kind="stable")[::-1]
-    many = many[(np.diff(first)[many] > 0) & (many != 0)]
+    transitions_of = np.diff(first)
+    busiest_first = np.argsort(transitions_of, kind="stable")[::-1]
+    others = busiest_first[(transitions_of[busiest_first] > 0) & (busiest_first != 0)]
     base = np.full(states, FREE)
+    used, claimed = np.zeros(room, np.int64), np.zeros(room, np.int64)
     # State 0 has base 0, so it is placed first. Then those with most transitions: they are hardest to fit between others.
-    order = np.concatenate(([0], many))
-    place(first, symbol, order, base, *(np.zeros(room, np.int64) for _ in range(2)))
+    place(first, symbol, np.concatenate(([0], others)), base, used, claimed)
     cells = np.full(base.max() + symbols, FREE)
+    # Where there was no room for a state, or a number is too large for its bits, the hash table has the transition.
     fits = (base[state] >= 0) & (base[to] >= 0) & (effect <= EFFECT)
     packed = base[to] << BASE_AT | effect << SYMBOL_BITS | symbol
     cells[(base[state] + symbol)[fits]] = packed[fits]

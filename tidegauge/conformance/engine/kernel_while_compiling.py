@@ -83,6 +83,7 @@ def _judge_in_pieces(st: s.State, inputs: list[Any], first: int, last: int, trac
 
 def _judge_pieces(st: s.State, inputs: list[Any], first: int, last: int) -> None:
     """Judge these events of a trace, each piece by the kernel that is there then."""
+    # `final` and `caches` of the kernel: empty, since the state goes on in `st`.
     no_states = np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0, 0), np.int64)
     while first < last and st[s.PARTITION, s.OVERFLOW] == 0:
         ready = is_ready()

@@ -208,6 +208,7 @@ class LazyAutomaton:
         memories = _larger(before.memories, int(at[MEMORIES]), int(at[LARGEST_MEMORY]))
         effects = _larger(before.effects, int(at[EFFECTS]), SAYS * len(RULE_IDS))
         larger = _automaton(transition, memories, effects)
+        # Where there is no room for larger ones, what is known stays in use and no more is learnt.
         if _bytes(larger, self._known) > self._most:
             self._is_closed, at[ALLOWED] = True, 0
         else:

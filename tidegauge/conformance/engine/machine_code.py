@@ -106,6 +106,7 @@ def kept_in(folder: Path) -> Iterator[None]:
     """Make Numba keep what it compiles in this folder, and look for it there."""
     settings: Any = numba.config
     loaded = _intact(folder)
+    # Numba would run what is left without asking: only files with the right checksum may be there.
     for file in folder.glob(FILES):
         if file not in loaded:
             file.unlink(missing_ok=True)
@@ -115,6 +116,7 @@ def kept_in(folder: Path) -> Iterator[None]:
         yield
     finally:
         settings.CACHE_DIR, settings.CACHE_LOCATOR_CLASSES = before
+        # A full disk costs the next process a compilation, and this one nothing.
         with suppress(OSError):
             for file in folder.glob(FILES):
                 if loaded.get(file) != _checksum(file):

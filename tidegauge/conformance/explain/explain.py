@@ -421,7 +421,8 @@ def _takes_an_older_response(before: Before) -> bool:
     for event in before.events("BecomeFollower", "HandleFetchResponse"):
         if event.event == "BecomeFollower":
             epochs[event.node] = event.fields.get("leader_epoch")
-        elif event.fields.get("req_epoch", epochs.get(event.node)) != epochs.get(event.node, event.fields.get("req_epoch")):
+        # A request without an epoch, or of a follower whose epoch is not known yet, shows nothing.
+        elif "req_epoch" in event.fields and event.fields["req_epoch"] != epochs.get(event.node, event.fields["req_epoch"]):
             return True
     return False
 

@@ -174,6 +174,7 @@ class PastWindows:
                 replace(trace, events=trace.events[: _counted_events(trace, counted)]) for trace in batch.traces or ()
             )
             if any(trace.events for trace in traces):
+                # A trace with doubts is a batch of its own (inputs.capture_batches).
                 doubts = tuple(doubt for doubt in batch.doubts if doubt.first < len(traces[0].events))
                 columns = to_columns(traces, batch.config)
                 beginning = replace(batch, traces=traces, stored=columns, doubts=doubts)
@@ -485,6 +486,7 @@ class StoryNews:
         yield from self._losses(story)
 
     def _losses(self, story: Story) -> Iterator[str]:
+        """Yield each loss that is new, or of which more is known than when it was printed."""
         for loss in story.losses:
             key = (loss.partition, loss.generation, loss.why, loss.order)
             sentence = loss_sentence(loss)

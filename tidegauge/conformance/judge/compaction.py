@@ -143,20 +143,22 @@ def room_for_a_registration(st: s.State) -> None:
 
     Nothing can be removed that a lagging broker has not acted on yet, so this is tried again after a few more registrations.
     """
-    count, past = st[s.PARTITION, s.REGISTRATIONS], st[s.PARTITION, s.PAST_ROOM]
+    count, room = st[s.PARTITION, s.REGISTRATIONS], st[s.PARTITION, s.PAST_ROOM]
     # Three quarters full, and not at every registration: looking costs time.
-    if count < past and (4 * count < 3 * past or count % REGISTRATIONS_AT_ONCE != 0):
+    if count < room and (4 * count < 3 * room or count % REGISTRATIONS_AT_ONCE != 0):
         return
     below = all_past_epoch(st)
     compact_terms(st, below)
     compact_isr_changes(st, below)
     forget_registrations(st, registrations_needed_from(st, below))
     # Where little can be removed, more room is cheaper than to look for it each time.
-    if count < past or 4 * st[s.PARTITION, s.REGISTRATIONS] <= 3 * past:
+    if count < room or 4 * st[s.PARTITION, s.REGISTRATIONS] <= 3 * room:
         return
-    if past < s.MOST_PAST:
+    # OVERFLOW makes the caller judge the trace again in a larger table; in the largest, the oldest half is lost.
+    if room < s.MOST_PAST:
         st[s.PARTITION, s.OVERFLOW] |= s.PAST_FULL
-    forget_registrations(st, -UNKNOWN)
+    above_every_epoch = -UNKNOWN
+    forget_registrations(st, above_every_epoch)
     # Whether an election was unclean is read off its registration. Between two terms one may be among the removed ones, so
     # the claims of terms that far back can no longer be checked.
     t = 0

@@ -185,18 +185,19 @@ FIRST, AGAIN, LATE = range(3)
 def copy_kind(st: s.State, p: int, epoch: int, offset: int, last: int, sent: int) -> int:
     """Return which arrival of a request of kind `sent` a leader handles; all but FIRST save the pair for restore_pair."""
     kind = st[p, s.KIND]
-    adrift = kind == s.ORPHANED and agree_if_known(sent, st[p, s.OLD_KIND])
-    if kind == UNKNOWN or (adrift and matches(st, p, s.OLD_EPOCH, s.OLD_OFFSET, s.OLD_LAST, epoch, offset, last)):
+    # The leader went down with the request unanswered: it may arrive at the next process for the first time.
+    may_be_orphan = kind == s.ORPHANED and agree_if_known(sent, st[p, s.OLD_KIND])
+    if kind == UNKNOWN or (may_be_orphan and matches(st, p, s.OLD_EPOCH, s.OLD_OFFSET, s.OLD_LAST, epoch, offset, last)):
         return FIRST
-    same_words = matches(st, p, s.REQ_EPOCH, s.REQ_OFFSET, s.REQ_LAST, epoch, offset, last)
-    if kind == sent and same_words:
+    same_fields = matches(st, p, s.REQ_EPOCH, s.REQ_OFFSET, s.REQ_LAST, epoch, offset, last)
+    if kind == sent and same_fields:
         return FIRST
     for k in range(s.REMOTE):
         st[s.SAVED_PAIR, k] = st[p, k]
     # Its response is in flight, so this is the same request once more; else an older one arrives late.
     served = kind == s.EPOCH_RESPONSE if sent == s.EPOCH_REQUEST else kind in (s.DELAYED, s.DATA, s.DIVERGED, s.OUT_OF_RANGE)
     answered = served or kind == s.REFUSED
-    return AGAIN if answered and same_words else LATE
+    return AGAIN if answered and same_fields else LATE
 
 
 def restore_pair(st: s.State, p: int, repeated: int) -> None:

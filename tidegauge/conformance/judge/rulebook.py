@@ -120,6 +120,7 @@ def looks_like(rule: Rule, config: Config) -> tuple[Bug, ...]:
     try:
         elr = profiles_named(config.profile, config.nodes).controller.elr
         releases = [(parse_release(name), profile_of_release(name)._replace(elr=elr)) for name in releases_of(config)]
+    # A profile or a release that is not known here rules out no bug.
     except UsageError:
         return bugs
     return tuple(bug for bug in bugs if not releases or any(bug.is_in(*release) for release in releases))

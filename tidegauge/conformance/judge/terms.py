@@ -161,8 +161,8 @@ def acknowledge(st: s.State, b: int, end: int, epoch: int) -> None:
     if epoch != UNKNOWN:
         acked_record_kept(st, b, end, epoch)
         t = term_of(st, b, epoch)
-    # A broker that hears of a batch again (idempotent producer) answers with where it is: in its logs, where no event shows
-    # whether it appended it or found it there, that is no claim about an append of its own.
+    # The retry of an idempotent producer is acknowledged with the offsets of the first copy, which another leader may have
+    # appended. A broker's log does not show which it was, so it is no claim about an append of this one's.
     elif st[s.OPTION, s.LAG_RULE] == 0:
         t = term_of_append(st, b, end)
     if t >= 0:

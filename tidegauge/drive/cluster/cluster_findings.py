@@ -149,7 +149,7 @@ def _copied(builder: ControlledBuilder) -> Iterator[StepTried]:
         yield "HandleFetchResponse", builder.respond(1, 0)
 
 
-def _leaves(builder: ControlledBuilder, member: int) -> Iterator[StepTried]:
+def _fence_and_stop(builder: ControlledBuilder, member: int) -> Iterator[StepTried]:
     """Let a broker stop in order: it is fenced first."""
     builder.ask(fenced(member + 1))
     yield "StopBroker", builder.stop(member)
@@ -160,7 +160,7 @@ def _forgotten_elr(builder: ControlledBuilder) -> Iterator[StepTried]:
     yield from _begin(builder, 2)
     yield from _copied(builder)
     for member in (1, 0):
-        yield from _leaves(builder, member)
+        yield from _fence_and_stop(builder, member)
     builder.ask(min_isr(1), beats(1), beats(2))
 
 
@@ -168,12 +168,12 @@ def _old_elr_elects(builder: ControlledBuilder) -> Iterator[StepTried]:
     """Take F9: the first broker commits alone while ELR is off, and the second is still eligible afterwards."""
     yield from _begin(builder, 2)
     yield from _copied(builder)
-    yield from _leaves(builder, 1)
+    yield from _fence_and_stop(builder, 1)
     yield "BecomeLeader", builder.read_metadata(0)
     builder.ask(SWITCH_OFF, min_isr(1))
     yield "LeaderAppend", builder.append(0, -1)
     builder.ask(SWITCH_ON)
-    yield from _leaves(builder, 0)
+    yield from _fence_and_stop(builder, 0)
     builder.ask(beats(2))
 
 
@@ -181,17 +181,18 @@ def _raised_too_late(builder: ControlledBuilder) -> Iterator[StepTried]:
     """Take F11: the first broker has not read the higher min.insync.replicas, by which the second is eligible."""
     yield from _begin(builder, 1)
     builder.ask(min_isr(2))
+    # The leader goes on with 1 and commits alone; the controller has 2, and so keeps the member that leaves as eligible.
     yield "ShrinkIsr", builder.lag(0)
     yield "AlterPartition", builder.judge(0)
     yield "AlterPartition", builder.respond_to_proposal(0)
-    yield from _leaves(builder, 0)
+    yield from _fence_and_stop(builder, 0)
 
 
 def _switched_on_leaderless(builder: ControlledBuilder) -> Iterator[StepTried]:
     """Take F13: ELR is switched on while nobody leads, and the last member comes back after a crash."""
     yield from _begin(builder, 2, SWITCH_OFF)
     yield from _copied(builder)
-    yield from _leaves(builder, 1)
+    yield from _fence_and_stop(builder, 1)
     builder.ask(fenced(1))
     yield "CrashBroker", builder.crash(0, 1)
     builder.ask(SWITCH_ON, beats(2), ("session_expires", 1), registers(1), beats(1))

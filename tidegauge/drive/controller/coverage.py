@@ -61,6 +61,8 @@ def events_of(before: ReferenceController, step: Step, result: Report | None, af
     if step[0] == "configure" and error == NONE and (step[1], step[3]) == (TOPIC, MIN_IN_SYNC_REPLICAS):
         yield Event(_NODE, "SetMinIsr", {})
     was_registered = before.control.brokers
+    # In the order of Kafka's records: #handleBrokerUnfenced unfences before it elects, #handleBrokerFenced takes the broker
+    # out of every ISR before it fences.
     for broker, registration in after.control.brokers.items():
         was = was_registered.get(broker)
         if was is not None and was.fenced and not registration.fenced:
@@ -145,14 +147,13 @@ def explored_control(cases: Sequence[ControllerCase], profile: Profile = ELR_REP
             shorter = ControllerCase(case.opening, case.path[:at])
             new = int(key not in known)
             known.add(key)
+            # A local step is counted once: in the first of its situations, or else in its response.
             for position, situation in enumerate(reached):
-                model.situations[situation] = nearer(
-                    model.situations.get(situation), Example(new * (position == 0), shorter)
-                )
+                local_steps = new if position == 0 else 0
+                model.situations[situation] = nearer(model.situations.get(situation), Example(local_steps, shorter))
             if step.step[0] != PROPOSAL:
-                model.responses[step.response] = nearer(
-                    model.responses.get(step.response), Example(new * (not reached), shorter)
-                )
+                local_steps = 0 if reached else new
+                model.responses[step.response] = nearer(model.responses.get(step.response), Example(local_steps, shorter))
     return model
 
 

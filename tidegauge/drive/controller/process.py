@@ -214,6 +214,7 @@ class ControllerProcess:
 
         async def asked() -> list[WireMessage] | None:
             """Send the requests to the leader; None where it does not lead yet, or the connection was lost."""
+            # Whatever these requests write is in the log beyond what was read of it.
             self.is_read = False
             try:
                 responses = await self.connection.exchange(calls)

@@ -35,11 +35,13 @@ class ControllerFormat(TranscriptFormat[ControllerCase]):
         del capabilities
         (opening, path, name), reports = recorded
         before: Report = {}
-        news = []
-        for seen in reports:
-            news.append({field: seen[field] for field in REPORTED if field not in before or before[field] != seen[field]})
-            before = seen
-        return [name, [*opening], path[: len(reports) - 1], news]
+        changes = []
+        for report in reports:
+            changes.append({f: report[f] for f in REPORTED if f not in before or before[f] != report[f]})
+            before = report
+        # The first report precedes every step. A node that failed on the way has none for the rest of the path.
+        steps = path[: len(reports) - 1]
+        return [name, [*opening], steps, changes]
 
     def node(self, head: dict[str, Any]) -> TranscriptNode[ControllerCase]:
         """See TranscriptFormat."""

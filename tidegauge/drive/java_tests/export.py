@@ -232,7 +232,8 @@ def finding_test(name: str, release: str, *, repaired: bool = True) -> JavaTest:
 
 
 def _path_of(name: str, profile: Profile) -> tuple[DriveCase[Any], Any, str]:
-    """Return a path that shows a finding, the reference of the release, and the switch that it is."""
+    """Return a path that shows a finding, the reference of the release, and the profile's switch for the finding."""
+    # The path goes as far as a release that has the finding takes it: `profile` may be of one that has it no more.
     if name in FIXED:
         shows = profile_named(f"{RELEASE}{release_with(name)}")
         return named_scenarios(name, shows, EVERYTHING)[0].case, broker_reference(profile), FOLLOWS

@@ -272,6 +272,7 @@ class AppliedMetadataBarrier:
             while self._applied < offset:
                 visible_before, written = self._visible, self._write_marker()
                 fetch = requests.fetch(self._topic, 0, current_leader_epoch=self._epoch)
+                # Served once the new marker is visible: then all that was written before the marker before it is applied.
                 while fetched_partition((await connection.exchange([fetch]))[0])["errorCode"] != NONE:
                     await asyncio.sleep(POLL_SECONDS)
                 self._visible, self._applied = written, visible_before

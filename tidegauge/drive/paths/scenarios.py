@@ -349,14 +349,15 @@ def _places(name: str) -> list[File]:
 def _played(scenario: Scenario, profile: Profile) -> Session:
     """Play a scenario by the rules of a generation. Raises UsageError where they do not let it happen."""
     player = Player()
-    first, *commands = [block.command for block in scenario.transcript.blocks]
-    player.run(first)
-    # Eligible leader replicas are the controller's, which is the scenario's: a broker does the same with and without.
+    opening, *commands = [block.command for block in scenario.transcript.blocks]
+    # As it stands, only to learn whether its profile has eligible leader replicas. These are the controller's, which is the
+    # scenario's: a broker does the same with and without.
+    player.run(opening)
     elr = "on" if player.session is not None and player.session.profile.elr else "off"
-    options = " ".join(word for word in first.split() if word.startswith(KEPT_SETTINGS))
+    options = " ".join(word for word in opening.split() if word.startswith(KEPT_SETTINGS))
     for command in (f"{options} profile={profile.name} elr={elr}", *commands):
         output = player.run(command)
-        # A response that this generation does not give is left out: rule 1 above.
+        # What a broker does by itself is expected of it and no input: one that does not do it just differs.
         if output and output[0].startswith("error: ") and not command.startswith(BY_ITSELF):
             raise UsageError(
                 f"{scenario.path.name}: expected a scenario that can happen under {profile.name}; seen at `{command}` "

@@ -140,6 +140,7 @@ def chosen_paths(
     # Few other paths tell F2 and F3 apart from what is right, and ten steps do not.
     if choice.repairs and not choice.smoke:
         cases = [*telling_cases(profile, capabilities), *cases]
+    # A cover shows neither all suspects nor refusals. A profile with changed switches has paths on which the change shows.
     is_whole = choice.cover or not (others or choice.covered)
     if is_whole or (any(changed_switches(profile)) and not choice.smoke):
         beside, lines = cases_beside_covers(capabilities, profile, cases)

@@ -151,6 +151,7 @@ def report_lines(seen: Seen, profile: Profile) -> list[str]:
     lines = []
     if seen.repaired:
         lines.append(f"better than Kafka {release}: {', '.join(seen.repaired)} repaired")
+    # A high watermark that falls to the base of its batch shows consumers too little until the next fetch; it loses nothing.
     losing = [bug for bug in seen.kept if bug != UNSAFE["hw_rounded_to_batches"]]
     if losing:
         lines.append(

@@ -433,8 +433,9 @@ def copy_transitions(
     copy = copies[leader]
     if isinstance(copy, FetchRequest | OffsetsForLeaderEpochRequest):
         for served in serve_transitions(model, leader, broker, f, copy, incarnations):
-            expand = served.label[3:] or (0,)
-            label = (action, leader, f, *expand, *_request_arguments(copy))
+            # HandleFetch says whether it proposes the follower for the ISR; HandleEpochRequest never does.
+            proposes = served.label[3:] or (0,)
+            label = (action, leader, f, *proposes, *_request_arguments(copy))
             yield served._replace(label=label, answered=UNDEFINED, response=None, consumed=f)
 
 

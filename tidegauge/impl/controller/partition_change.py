@@ -244,7 +244,10 @@ def _last_known_written(
     # Up to 4.1.0 it is set when the ISR becomes empty, also where there was no leader: that stores -1.
     if profile.elr and profile.notes_no_leader:
         leads = value_or(leader, partition.leader) != UNDEFINED
-        last_known = (partition.leader,) if isr == () and last_known != (partition.leader,) else () if leads else last_known
+        if isr == () and last_known != (partition.leader,):
+            last_known = (partition.leader,)
+        elif leads:
+            last_known = ()
     elif profile.elr and leader is not None:
         last_known = () if leader != UNDEFINED else last_known or (partition.leader,)
     # Finding F13, repaired: without a leader, the last member to go is remembered once no other replica is waited for.

@@ -158,6 +158,7 @@ def create_topic(
         if assignment_error(control, replicas) != NONE or not isr or len(replicas) != len(assignment[0]):
             return ControllerResult((), errors_.INVALID_REPLICA_ASSIGNMENT)
         named = tuple(control_.default_directory(control, b) for b in replicas) if control.features.has_directories else ()
+        # Empty stands for MIGRATING everywhere, so that equal registrations are equal values (rule 3 of their file).
         directories = named if set(named) != {MIGRATING} else ()
         partition = PartitionRegistration(replicas, isr, isr[0], directories=directories)
         partitions.append(records_.PartitionRecord(TopicPartition(topic, number), partition))
@@ -185,7 +186,9 @@ def elect_leader(control: ReplicationControl, tp: TopicPartition, election: Elec
     if partition is None:
         return ControllerResult((), UNKNOWN_TOPIC_OR_PARTITION)
     preferred = election is Election.PREFERRED
-    if partition.leader == partition.replicas[0] if preferred else partition.leader != UNDEFINED:
+    # An unclean election is for a partition without a leader alone: it may lose records.
+    is_needed = partition.leader != partition.replicas[0] if preferred else partition.leader == UNDEFINED
+    if not is_needed:
         return ControllerResult((), errors_.ELECTION_NOT_NEEDED)
     records = control_.change_partition(control, tp, ChangeRequest(election=election))
     if records:

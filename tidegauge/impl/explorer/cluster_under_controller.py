@@ -76,6 +76,7 @@ def initial_controlled_cluster(bounds: ControlBounds, profile: Profile = ELR, *,
     state = ControlledCluster(cluster, control, (UNDEFINED,) * count)
     for b in bounds.replicas:
         state = next(after for label, after in _metadata_steps(state, b))
+    # A follower sends as soon as it follows; as in `initial` of impl.cluster, nothing is in flight yet.
     return state._replace(cluster=state.cluster._replace(network=nothing))
 
 

@@ -138,12 +138,16 @@ class Walker:
 
     def violation(self, cluster: Cluster) -> Violation | None:
         """Return the first invariant that does not hold in a state of this walker."""
-        # Most steps change nothing that an invariant reads. The memo keeps each part, so its id too.
+        # Most steps change nothing that an invariant reads. The memo keeps each part alive, so no other value gets its id.
         parts = [self._memo.value(read_of, broker) for broker in cluster.brokers]
         key = (*map(id, parts), id(cluster.controller), id(cluster.committed), cluster.deleted, cluster.acked)
         if key not in self._violations:
-            alone = (self._holds_alone(cluster, *pair) for pair in zip(cluster.brokers, parts, strict=True))
-            self._violations[key] = violated(cluster, SHARED if all(alone) else tuple(INVARIANTS))
+            each_holds_alone = all(
+                self._holds_alone(cluster, broker, part) for broker, part in zip(cluster.brokers, parts, strict=True)
+            )
+            # Invariants of one broker are remembered by broker, those that compare brokers (SHARED) are not. Where one of
+            # the former fails, all are evaluated, since the first of the list is to be returned.
+            self._violations[key] = violated(cluster, SHARED if each_holds_alone else tuple(INVARIANTS))
         return self._violations[key]
 
     def _holds_alone(self, cluster: Cluster, broker: Broker, part: Hashable) -> bool:

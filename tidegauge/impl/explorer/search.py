@@ -50,6 +50,7 @@ class Search(Generic[StateT]):
     def __init__(
         self, start: StateT, steps: Callable[[StateT], Iterable[tuple[Label, StateT]]], key: Callable[[StateT], Hashable]
     ) -> None:
+        """Begin at `start`; states with an equal `key` are one."""
         self.states = [start]
         self.depth = 1
         self._steps = steps

@@ -171,19 +171,19 @@ def failed_partitions_count(manager: FetcherManager) -> int:
 # 5. Source: kafka.server.ReplicaAlterLogDirsThread, LocalLeaderEndPoint; Partition#maybeReplaceCurrentWithFutureReplica.
 
 
-def _by_offsets_for_leader_epoch(setup: Setup) -> Setup:
+def _without_truncation_on_fetch(setup: Setup) -> Setup:
     """Switch truncation on fetch off: LocalLeaderEndPoint#isTruncationOnFetchSupported is false in every release."""
     return setup._replace(profile=setup.profile._replace(truncation_on_fetch=False, offsets_for_leader_epoch=True))
 
 
 def start_future_replica(setup: Setup, current: Partition, future: Log) -> Fetcher:
     """Begin, or go on after a restart, where the future log's high watermark is. ReplicaManager#alterReplicaLogDirs."""
-    return fetcher_.add_partition(_by_offsets_for_leader_epoch(setup), Fetcher(future), current.leader_epoch, future.hw)
+    return fetcher_.add_partition(_without_truncation_on_fetch(setup), Fetcher(future), current.leader_epoch, future.hw)
 
 
 def maybe_truncate_future(setup: Setup, future: Fetcher, current: Partition) -> Fetcher:
     """Truncate by the current log's response where the future log has an epoch, else at the entry's offset."""
-    setup = _by_offsets_for_leader_epoch(setup)
+    setup = _without_truncation_on_fetch(setup)
     requested_epoch = fetcher_.epoch_to_ask(setup, future)
     entry = future.entry
     if requested_epoch == UNDEFINED or entry is None:
@@ -197,7 +197,7 @@ def maybe_truncate_future(setup: Setup, future: Fetcher, current: Partition) -> 
 
 def fetch_future(setup: Setup, future: Fetcher, current: Partition, now: int, max_records: int) -> Fetcher:
     """Read the current log up to its end and append. ReplicaAlterLogDirsThread#processPartitionData."""
-    setup = _by_offsets_for_leader_epoch(setup)
+    setup = _without_truncation_on_fetch(setup)
     request = fetcher_.build_fetch(FUTURE_LOCAL_REPLICA, future)
     if request is None:
         return future

@@ -130,6 +130,7 @@ def _make_leader(
     manager = manager_.with_partition(manager, tp, after)
     if purgatory.high_watermark_incremented(before, after):
         manager = purgatory.check_all(setup, manager, tp, now)
+    # Kafka throws here for a partition without a log, and nobody catches it but the end of the batch (make_leaders).
     failed = error == NOT_LEADER_OR_FOLLOWER
     return RoleChangeResult(manager, (*changed, tp) if was_new else changed, errors.put(tp, error), failed)
 
@@ -140,6 +141,7 @@ def _with_log(setup: Setup, manager: ReplicaManager, tp: TopicPartition, change:
     partition = ready_for_metadata(setup, partition)
     if tp in manager.broken:
         return partition, KAFKA_STORAGE_ERROR
+    # Partition#makeLeader and #makeFollower ignore older metadata, so no log is created for it.
     if change.partition_epoch < partition.partition_epoch:
         return partition, NONE
     error = creation_error(manager, partition, change.directory, is_new=change.is_new)

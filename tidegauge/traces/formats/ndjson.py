@@ -182,6 +182,7 @@ class LineReader:
     def line(self, raw: bytes, last: bool) -> None:
         """Take the next line of the file."""
         self.lines += 1
+        # A line that is too long was dropped before it came here: an empty one has its place, and `dropped` its number.
         if self.bound.dropped and self.bound.dropped[0] == self.lines and not self.stopped:
             del self.bound.dropped[0]
             self.blank = False

@@ -460,9 +460,9 @@ class Reader:
         np.cumsum(counts.take(which), out=at[1:])
         flat = np.concatenate([_NO_PAIRS, *(cache for cache in caches if cache is not None)])
         first = np.cumsum(counts) - counts
-        longer = which[counts.take(which) > 0]
+        with_pairs = which[counts.take(which) > 0]
         self._refuse_epochs(index, int(at[-1]))
-        return reported, at, flat[ranges(first[longer], counts[longer])].ravel()
+        return reported, at, flat[ranges(first[with_pairs], counts[with_pairs])].ravel()
 
     def _refuse_epochs(self, index: int, pairs: int) -> None:
         """Raise Unreadable for so many pairs: a cache that many rows have is expanded for each of them."""

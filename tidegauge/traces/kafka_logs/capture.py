@@ -225,7 +225,7 @@ def _read_all(folder: Path, layout: str | None, selection: Selection | None) -> 
     """Read every cluster in a folder; without text logs, what its disks or dumps of segments show."""
     clusters = find_clusters(folder, layout, selection)
     if not any(cluster.nodes for cluster in clusters):
-        # Log directories without text logs are a capture, too.
+        # Log directories without text logs are a capture, too. Problems alone make one only where nothing else is to try.
         for read_replicas in (read_disks, read_dumps):
             replicas, of_disks = read_replicas(folder)
             if replicas or (of_disks and read_replicas is read_dumps):

@@ -89,6 +89,7 @@ def elects_eligible(st: s.State, leader: int) -> None:
 def members_joined(st: s.State, old_isr: int, isr: int) -> None:
     """Note that new members of the ISR have fetched what they lacked."""
     for b in range(st[s.OPTION, s.BROKERS]):
+        # It may have joined: then it lacks nothing any more.
         if isr == UNKNOWN:
             if st[s.REPLICAS + b, s.LOST] != 0:
                 st[s.REPLICAS + b, s.LOST] = UNKNOWN

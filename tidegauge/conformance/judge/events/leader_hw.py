@@ -67,7 +67,7 @@ def gather_log_ends(st: s.State, b: int, maximal: int) -> bool:
     for r in range(n):
         remote = st[s.pair(st, r, b), s.REMOTE]
         st[s.LEOS, r] = remote
-        # Who outside of these is caught up, no event shows (rule 1).
+        # A replica outside of these may count, too, if it is caught up: no event shows whether it is (rule 1).
         st[s.COUNTED, r] = r != b and counts_for_high_watermark(maximal >> r & 1 == 1, False, False)
         if st[s.COUNTED, r] and remote == UNKNOWN:
             known = False

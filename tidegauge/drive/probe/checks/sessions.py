@@ -201,7 +201,7 @@ def _records(fixtures: Fixtures) -> Script:
 
 
 def _high_watermark(fixtures: Fixtures) -> Script:
-    # In one response only, without records.
+    """Expect that a session reports a new high watermark in one response only, without records."""
     partition, session = _begun(fixtures)
     for _ in range(2):
         append_batch(partition)

@@ -76,7 +76,7 @@ def leader_rule(path: ProofPath, replicas: int) -> None:
 
 
 def lowest_counted(path: ProofPath, replicas: int) -> None:
-    """Prove the loop of the leader's rule."""
+    """Prove the helper that finds the lowest log end of the counted replicas, up to which a leader may commit."""
     bound = path.integer("bound")
     values = path.integers("values", replicas)
     counted = [path.boolean(f"counted{i}") for i in range(replicas)]

@@ -45,7 +45,7 @@ def unlogged_processes(
     nodes: Sequence[Node], fetches: Mapping[int, Sequence[LoggedFetch]], matched: Mapping[int, Send]
 ) -> Iterator[Gap]:
     """Yield a gap for each process of a node that other nodes name and that no line of its own begins."""
-    every = [
+    of_known_epoch = [
         fetch
         for of_leader in fetches.values()
         for fetch in of_leader
@@ -54,7 +54,7 @@ def unlogged_processes(
     for node in nodes:
         if not node.runs or node.silenced:
             continue
-        own = [fetch for fetch in every if fetch.replica == node.id]
+        own = [fetch for fetch in of_known_epoch if fetch.replica == node.id]
         epochs = {fetch.broker_epoch or 0 for fetch in own}
         epochs.update(*(other.controller.broker_epochs.get(node.id, ()) for other in nodes))
         yield from _between(node, sorted(epochs), _known_processes(own, matched))
@@ -78,7 +78,9 @@ def _between(node: Node, epochs: Sequence[int], processes: Sequence[_KnownProces
         unknown = [epoch for epoch in epochs if (not before or epoch > before.epoch) and (not after or epoch < after.epoch)]
         # Two broker epochs in the lines of one process: the line that begins the second one is missing.
         restarted = before is not None and after is not None and before.epoch != after.epoch and first == last
-        if not restarted and len(unknown) <= max(0, last - first - 1):
+        # Processes in between that sent no fetch may be those of the unknown epochs.
+        silent = max(0, last - first - 1)
+        if not restarted and len(unknown) <= silent:
             continue
         begin = BEFORE_ALL_LINES if before is None else spot(node, before.last)
         run, index = AFTER_ALL_LINES if after is None else spot(node, after.first)
@@ -247,9 +249,10 @@ class _Recorded:
         """Tie a recorded fetch to the first send left of this replica at this offset."""
         left = self._left.get(step.tp, [])
         for send in left:
-            lived = self._sessions.get(send.session, step.run)
-            of_run = lived == step.run or (send.session_epoch <= 0 and lived < step.run)
-            if send.node == peer and send.asked[step.tp].offset == offset and of_run:
+            # A full fetch may name a session of an earlier process of the leader, which it gives up (see `_sessions`).
+            session_run = self._sessions.get(send.session, step.run)
+            fits_process = session_run == step.run or (send.session_epoch <= 0 and session_run < step.run)
+            if send.node == peer and send.asked[step.tp].offset == offset and fits_process:
                 step.depends_on += (("sent", id(send)),)
                 step.provides += (("handled", send.node, send.run), ("answered", id(send)))
                 left.remove(send)
@@ -430,7 +433,10 @@ class _MadeUp:
         return self._ends.get((sender.id, run, tp))
 
     def shorten_what_was_served_on(self, nodes: Iterable[Node]) -> None:
-        """Leave to the last step of each process (process.py) what those that were added have not brought."""
+        """Take from the last step of each process the records that added fetches have brought.
+
+        process.py makes that step of all that the disk has beyond the lines.
+        """
         for node in nodes if self._added else ():
             for step in node.broker.steps:
                 replica, end = (node.id, step.run, step.tp), step.fields.get("rec_end")
@@ -487,7 +493,10 @@ def _add_handled_fetches(
 
 
 def _responses_of_the_dead(node: Node) -> None:
-    """Untie late responses from the end of the process that asked: a request of its next process was handled before."""
+    """Untie a late response from the end of the process that asked, where its next process was served before.
+
+    Else that process could begin only after the response, and its request be handled only after it had begun.
+    """
     seen: dict[tuple[str, object], int] = {}
     named = [step for step in node.broker.steps if step.name in ("HandleFetch", "AnswerFetch") and step.provides]
     # Of followers that had one process none is dead.
@@ -552,6 +561,7 @@ class _Killed:
         self.counted: dict[tuple[str, object], LoggedStep] = {}
         self.raised: dict[str, LoggedStep] = {}
         self.spoken: dict[str, int] = {}
+        """By request handler, the end of its last step."""
         for step in sorted((own for own in leader.broker.steps if own.run == run), key=lambda step: step.key):
             if step.name == "HandleFetch" and "remote_leo" in step.fields:
                 self.counted[step.tp, step.fields.get("peer")] = step

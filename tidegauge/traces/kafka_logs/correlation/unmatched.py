@@ -204,6 +204,7 @@ def _requests_without_line(node: Node) -> Iterator[Gap]:
             continue
         run = run_of(node, step.time)
         if not run.served_on or run.logs_until > step.time:
+            # Requests are logged when they are answered; the line of the fetch would stand near, before or behind.
             begin, end = spot(node, step.time - UNLOGGED_AT_END // 2), _after(node, step.time + UNLOGGED_AT_END // 2)
             why = f"a fetch was answered ({step.at}), and no line records it"
             yield Gap(node.id, PARTITION, begin, end, (step.time, step.time), why)
@@ -228,6 +229,7 @@ def _handled_and_not_sent(
     of_process: dict[int | None, list[LoggedFetch]] = {}
     for fetch in channel.fetches:
         of_process.setdefault(fetch.broker_epoch, []).append(fetch)
+    # Rule 2 excuses what a process did last, not a follower of whose sends none is logged.
     silent = not any(id(fetch) in matched for process_fetches in of_process.values() for fetch in process_fetches)
     for of_follower in of_process.values():
         sent_at = [at for at, fetch in enumerate(of_follower) if id(fetch) in matched]

@@ -203,6 +203,7 @@ def _groups(nodes: Iterable[NodeFiles]) -> tuple[list[ClusterGroup[NodeFiles]], 
     of_cluster: dict[str, list[ClusterGroup[NodeFiles]]] = defaultdict(list)
     for group in [*by_topic, *(group for group in all_of if group.evidence.clusters and not group.evidence.topics)]:
         ids = {node.id for node in group.members}
+        # A cluster has each id once: two nodes of one id are of two clusters, whatever they say.
         candidates = {id(other): other for cluster in group.evidence.clusters for other in of_cluster[cluster]}.values()
         same = [
             other

@@ -218,12 +218,12 @@ class Selection:
     def _slim(self, line: Line, document: Any, shard: int | None, seen: set[int | None] | None = None) -> tuple[Line, bool]:
         """Return the request with the partitions of a shard, and whether it has any; the shards of all go to `seen`."""
         slim = {key: document[key] for key in _KEPT if key in document}
-        left = False
+        has_partitions = False
         for key in ("request", "response"):
             values = document[key].items()
             slim[key] = {name: self._topics(value, shard, seen) for name, value in values if name not in _UNREAD}
-            left = left or any(isinstance(value, list) and value for value in slim[key].values())
-        return replace(line, message=f"{LOGGED}:{json.dumps(slim)}"), left
+            has_partitions = has_partitions or any(isinstance(value, list) and value for value in slim[key].values())
+        return replace(line, message=f"{LOGGED}:{json.dumps(slim)}"), has_partitions
 
     def _topics(self, value: Any, shard: int | None, seen: set[int | None] | None) -> Any:
         """Return a list of topics without those, and their partitions, of other shards; anything else unchanged."""
@@ -245,7 +245,8 @@ class Selection:
                 owners = [self.shard_of(f"{name}-{partition_of(part)}") for part in parts]
                 if seen is not None:
                     seen.update(owners)
-                slim[key] = [part for part, owner in zip(parts, owners, strict=True) if owner == shard is not None]
+                of_shard = () if shard is None else zip(parts, owners, strict=True)
+                slim[key] = [part for part, owner in of_shard if owner == shard]
                 if not slim[key]:
                     return None
         return slim
@@ -333,6 +334,7 @@ class SessionSummaries:
         chain = self._open.pop(counter, None)
         if chain is not None:
             self._seen.setdefault((counter, chain.session), []).append((chain.first, chain.last))
+            # It stands for all requests between the first and the latest ones.
             if chain.between is not None:
                 yield replace(chain.between, summarizes=chain.last - LATEST - chain.first)
             yield from (replace(line, summarizes=1) for line in chain.latest)

@@ -173,6 +173,7 @@ class _Writer:
             opened = request.session if request.epoch == 1 and request.counter in self._asked else 0
             self.facts.asks.setdefault(request.session, set()).update(shards)
             shards = self._asked.get(request.counter, set())
+        # Partitions by a topic id that no line has named so far: they may be of any shard.
         if unnamed:
             self.facts.anything |= {request.session, opened}
         if opened:

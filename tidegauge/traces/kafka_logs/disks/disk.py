@@ -306,7 +306,7 @@ def observe(node: Node, ends_early: bool) -> list[Problem]:
     """Add what the disk of a node that stopped in order has, as Observe steps; return the problems."""
     if not node.runs or not node.stopped:
         return left_unread(node.folder, node.label)
-    # Then the log of this or another node may end before the disk was written: the disk would look like a wrong broker.
+    # A log that ends before the disk was written, this node's or another's, would make the disk look like a wrong broker's.
     if ends_early:
         return []
     observed, problems = read_disk(

@@ -65,7 +65,10 @@ class PrintedBefore:
         self._replayed = {key: len(values) for key, values in self._values.items()}
 
     def again(self, key: Hashable, value: Hashable) -> bool:
-        """Return whether an earlier process printed this value next in the row of `key`; else note it."""
+        """Return whether this is a repetition, else note it as new.
+
+        A controller that starts replays the metadata log and prints the same values again, those of a key in their order.
+        """
         values = self._values.setdefault(key, [])
         position = self._replayed.get(key, 0)
         replayed = position < len(values) and values[position] == value

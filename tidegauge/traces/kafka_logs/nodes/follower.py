@@ -39,11 +39,15 @@ def _sending(broker: LoggedBroker, parsed: ParsedLine) -> None:
     for topic, topic_id in request.topic_ids.items():
         broker.topic_ids[topic_id] = topic
     fetcher = broker.fetchers.setdefault(fetcher_key(parsed), LoggedFetcher())
-    # After a request without a line it is unknown what the session asks for.
     requests = parsed.line.requests
-    goes_on = fetcher.send is not None and request.session_epoch == fetcher.send.session_epoch + requests > 0
+    # Epochs 0 and -1 begin and end a session; one that skips a number shows that the line of a request is missing.
+    goes_on = (
+        fetcher.send is not None
+        and request.session_epoch > 0
+        and request.session_epoch == fetcher.send.session_epoch + requests
+    )
     # A session sends only what changed (KIP-227): what it asked for before still counts, as long as no request is missing.
-    partitions = fetcher.asked if goes_on and request.session_epoch > 0 else {}
+    partitions = fetcher.asked if goes_on else {}
     fetcher.asked = {tp: partition for tp, partition in partitions.items() if tp not in request.removed} | dict(
         request.asked
     )

@@ -356,8 +356,11 @@ def _isr_ignored(broker: LoggedBroker, parsed: ParsedLine) -> None:
         # Other threads' lines may stand between the response and this one.
         responses = (step for step in reversed(broker.steps) if step.name == "HandleAlterPartitionResponse")
         response = next((step for step in responses if step.tp == parsed.tp), None)
+    # No response came before: the line says that a proposal was not sent, as another one was under way.
     if response is None:
         _isr_refused(broker, parsed)
+    # The controller accepted what metadata had replaced meanwhile (rule 4). Its own part did happen: the next proposal
+    # comes after it (_proposed).
     elif response.fields.get("error") == 0:
         _take_back(broker, parsed, response)
         broker.replica(parsed.tp).ignored += response.depends_on

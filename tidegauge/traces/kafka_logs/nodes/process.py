@@ -132,6 +132,7 @@ def _log_completed(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 def _appended_in_flight(broker: LoggedBroker, replica: LoggedReplica, step: LoggedStep, end: int) -> None:
     """Give an append whose line is missing its records, as far as the log that is loaded has more than lines say."""
+    # It is no failed append and no fetcher's: one of the handlers was making it when the process was killed (_killed).
     if broker.unfinished.pop(step.tp, None) is None and replica.leo is not None and replica.leo < end:
         broker.appending -= 1
     if replica.leo is None or replica.leo >= end:
@@ -257,6 +258,7 @@ def end_of_run(broker: LoggedBroker, last: ParsedLine | None, followed: bool, cl
         replica.loaded, replica.leader_epoch, replica.hw, replica.last_hw = False, None, None, replica.hw
         replica.follows_from = -1
     broker.silent_since = last.line.time if last is not None and broker.stopping and not broker.logs_closed else None
+    # What threads had begun, and what was known of them, ends with their process.
     broker.open.clear()
     broker.forgotten.clear()
     broker.fetchers.clear()

@@ -274,6 +274,7 @@ class LineReader:
     def read_blocks(self, content: Iterable[bytes], *, fast: bool) -> None:
         """Read blocks; `fast` skips lines without a pattern."""
         before = 0
+        # One block late: the first line of the next one tells whether the last line of this one is continued.
         waiting: bytes | None = None
         for block in chain(content, [None]):
             if waiting is not None:
@@ -345,6 +346,7 @@ class LineReader:
         entries = [entry(piece) for piece in pieces]
         found = entries[-1] if entries else None
         torn = len(pieces) > 1 or "\ufffd" in text or (found is None and "\0" in text.strip("\0"))
+        # The first line of a message of several does not match the pattern, which ends on the last one: that is no damage.
         continued = following is not None and not begins_line(following)
         begins = begins_line(text) or (self._shape != "" and _shape(text) == self._shape)
         if torn or (found is None and begins and not continued):

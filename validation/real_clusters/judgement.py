@@ -133,23 +133,23 @@ def story_contradictions(logs: Path, lost: Iterable[tuple[str, int]]) -> list[st
     records = list(lost)
     with tempfile.TemporaryDirectory(prefix="tidegauge-info-") as folder:
         write_at_info(logs, Path(folder))
-        told = {"the logs": story_of([logs]), "the logs at INFO": story_of([Path(folder)])}
-    return [f"{text} ({name})" for name, story in told.items() for text in contradictions(story, records)]
+        stories = {"the logs": story_of([logs]), "the logs at INFO": story_of([Path(folder)])}
+    return [f"{text} ({name})" for name, story in stories.items() for text in contradictions(story, records)]
 
 
 def contradictions(story: Story, lost: Iterable[tuple[str, int]]) -> Iterator[str]:
     """Yield what the losses of a story leave out of what clients lost, and what they tell beyond it (rule 2)."""
-    told = story.losses
+    losses = story.losses
     on_lost_disks = {entry.partition for entry in story.entries if entry.kind == "replica_lost"}
     records = set(lost)
     for tp, offset in sorted(records):
         # A loss whose size no line gives has no end.
-        open_ends = [(one, one.end is None or one.missing_line is not None) for one in told if one.partition == tp]
+        open_ends = [(one, one.end is None or one.missing_line is not None) for one in losses if one.partition == tp]
         inside = any((one.first or 0) <= offset and (is_open or offset < (one.end or 0)) for one, is_open in open_ends)
         if not inside and tp not in on_lost_disks:
             yield f"{tp} lost offset {offset}: not told"
     with_losses = {tp for tp, _ in records}
-    for one in told:
+    for one in losses:
         # Clients read no topic of Kafka's own again.
         if one.committed == "yes" and one.partition not in with_losses and not one.partition.startswith("__"):
             yield f"{one.partition} lost {one.first} to {one.end}, it is told, committed: clients lost nothing"

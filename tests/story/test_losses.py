@@ -326,9 +326,11 @@ def test_what_the_only_replica_in_sync_had_alone_is_left_open(telling: Telling) 
 
 
 def test_a_high_watermark_of_records_that_were_lost_before_loses_no_more(telling: Telling) -> None:
+    truncates = follows(2, 1, 5, 700, 700), TRUNCATES.replace("700", "0").replace("=1, leaderId=2", "=2, leaderId=1")
+    files = emptied(2, *truncates)
     again = log(SIGNALS, MADE, leads(1, 6, 0, 0, "1")).replace("00:00:", "00:02:")
-    first = emptied(2)["n1/server.log"] + log(leads(1, 5, 0, 0, "1")).replace("00:00:", "00:01:")
-    assert [(one.end, one.time[14:16]) for one in telling({"n1/server.log": first + again}).losses] == [(900, "00")]
+    files["n1/server.log"] += log(leads(1, 5, 0, 0, "1")).replace("00:00:", "00:01:") + again
+    assert [(one.end, one.time[14:16]) for one in telling(files).losses] == [(900, "00")]
 
 
 @pytest.mark.parametrize(("epoch", "committed"), [(5, "no"), (6, "unknown"), (None, "unknown")])

@@ -222,18 +222,18 @@ class _Bill:
         )
         return next(one for one in self.led if one.disk and one.node == led.node and one.order >= since)
 
-    def _is_of_lost_records(self, known: KnownHighWatermark, begun: _Led) -> bool:
+    def _is_of_lost_records(self, high_watermark: KnownHighWatermark, begun: _Led) -> bool:
         """Return whether a leader that lacked the records below a high watermark had led before this one: they were gone."""
         return any(
-            known.order < one.order < begun.order
+            high_watermark.order < one.order < begun.order
             and one.offset is not None
-            and one.offset < known.offset
+            and one.offset < high_watermark.offset
             and (one.disk or one.clean is False)
             for one in self.led
         )
 
     def _survived(self, loss: Loss) -> bool:
-        """Return whether another replica led next that had all that an emptied disk had held: it was never gone.
+        """Return whether other replicas had all that an emptied disk had held, when one of them led next: it was never gone.
 
         A broker that is back before its session has ended leads on, in the epoch that it led, until it is registered.
         """
@@ -241,6 +241,9 @@ class _Bill:
             return False
         begun = self._event_of(loss)
         later = [one for one in self.led if begun is not None and one.order > begun.order and one.node != begun.node]
+        # Nobody led, nobody truncated: the other replicas have it, or no line tells.
+        if not later and not loss.nodes:
+            return not loss.copies
         if not later or later[0].offset is None or later[0].offset < loss.end:
             return False
         return not any(
@@ -470,8 +473,8 @@ class _Bill:
             # Only of the leader before the one that it follows is it known that nobody led in between.
             before = [one for one in self.led if led is not None and one.order < led.order]
             if led is not None and not roles and before and before[-1].node == truncation.node:
-                known = None not in (before[-1].epoch, led.epoch)
-                if not known or (before[-1].epoch or 0) + 1 == led.epoch:
+                epoch = before[-1].epoch
+                if None in (epoch, led.epoch) or (epoch or 0) + 1 == led.epoch:
                     return 0
         if not roles or roles[-1].kind != "leader":
             return None

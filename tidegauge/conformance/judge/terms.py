@@ -218,6 +218,14 @@ def check_claim(st: s.State, earlier: int, later: int, claim: int, rule: int) ->
     elif leo == UNKNOWN:
         undecided(st, rule, 1 << field.LEO)
     elif leo < end:
+        # A broker that is back before its session has ended leads on in its epoch, maybe without its disk, until the
+        # controller has heard of it: it was elected once, with its log of then.
+        for t in range(later):
+            if (st[s.term(st, t), s.T_EPOCH], st[s.term(st, t), s.T_LEADER]) == (
+                st[s.term(st, later), s.T_EPOCH],
+                st[s.term(st, later), s.T_LEADER],
+            ):
+                return
         decide(st, rule, False, field.LEO, end, leo)
     elif st[s.term(st, earlier), s.T_CACHED] == UNKNOWN or st[s.term(st, later), s.T_CACHED] == UNKNOWN:
         undecided(st, rule, 1 << field.EPOCHS)

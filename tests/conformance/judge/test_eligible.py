@@ -279,3 +279,12 @@ def test_a_fencing_of_nobody_knows_whom_leaves_open_who_may_lead() -> None:
     again = (*OPENING, registered(2, 9), registered(2, 5))
     assert broken(again, TWO) == {"CTRL-09"}
     assert broken((*OPENING, registered(2, 9), reported(100, "RegisterBroker"), registered(2, 5)), TWO) == set()
+
+
+def test_a_leader_that_is_back_without_its_disk_was_elected_with_it() -> None:
+    """It leads on in its epoch until the controller has heard of it; an election after that is one without its log."""
+    acked = (*COPIED, reported(1, "ProduceAck", acks=-1, rec_base=0, rec_end=1, error=0))
+    elected_once = (*acked, change(2, 1, (1, 2)), lead(2, 1, (1, 2), leo=1))
+    leads_on = (*elected_once, reported(2, "Crash"), reported(2, "LoseDisk"), start(2), lead(2, 1, (1, 2)))
+    assert broken(leads_on, TWO) == set()
+    assert broken((*leads_on, change(2, 2, (1, 2)), lead(2, 2, (1, 2))), TWO) == {"DATA-01", "DATA-03"}

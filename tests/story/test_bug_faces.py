@@ -42,7 +42,13 @@ BEHIND = (
     "Exception: Cannot increment the log start offset to 753 of partition x-0 since it is larger than the high watermark 619"
 )
 
+EMPTIED = (
+    "Replica 2 for partition [x,0] reset its fetch offset from 5 to current leader 4's start offset 5",
+    "[ReplicaFetcherThread-3-4], Current offset 378 for partition [x,0] out of range; reset offset to 5 (kafka.server)",
+)
+
 FACES = [
+    ("KAFKA-2477", EMPTIED, "0.8.2", "0.9.0.0"),
     ("KAFKA-2729", (REFUSED, REFUSED, REFUSED), "0.10.2", "1.1.0"),
     ("KAFKA-3919", (INDEX,), "0.10.0", "0.11.0"),
     ("KAFKA-7104", (BEHIND,), "1.0.1", "1.0.2"),

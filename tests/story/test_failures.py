@@ -76,6 +76,19 @@ def test_a_topic_that_is_deleted_on_windows_is_a_known_bug(telling: Telling) -> 
     assert linux.bugs == []
 
 
+def test_nothing_but_a_deleted_topic_is_said_to_be_removed_where_retention_failed_on_windows(telling: Telling) -> None:
+    deleting = "ERROR Error while deleting segments for x-0 in dir C:\\data (kafka.server.LogDirFailureChannel)"
+    error = (
+        "java.nio.file.FileSystemException: C:\\data\\x-0\\0.timeindex -> C:\\data\\x-0\\0.timeindex.deleted: The process "
+        "cannot access the file because it is being used by another process"
+    )
+    (bug,) = telling(dated(deleting, error)).bugs
+    assert bug.bug == "KAFKA-1194"
+    assert bug.do.endswith(
+        "remove the folder of a topic that was to be deleted while the broker is stopped, and nothing else"
+    )
+
+
 def test_the_last_cause_of_an_exception_is_told_wherever_its_trace_ends(telling: Telling) -> None:
     trace = [f"\tat kafka.log.Log.load(Log.scala:{number})" for number in range(40)]
     lines = [

@@ -570,3 +570,67 @@ def test_a_connect_worker_beside_a_broker_is_no_start_of_the_broker(telling: Tel
     worker = "INFO [Worker clientId=c, groupId=g] Started (org.apache.kafka.connect.runtime.Worker)"
     story = telling({"server.log": dated(signals, expands), "connect.log": dated(worker, signals)})
     assert [one.node for one in story.entries if one.kind == "start"].count(4) == 1
+
+
+OLD_RESET = (
+    "[ReplicaFetcherThread-3-4], Replica 2 for partition [x,0] reset its fetch offset {}to current leader 4's {} offset {}"
+)
+OLD_HANDLED = (
+    "ERROR [ReplicaFetcherThread-3-4], Current offset {} for partition [x,0] out of range; reset offset to {} (kafka)"
+)
+
+
+@pytest.mark.parametrize("printed", ["", "from 350 "])
+def test_where_a_replica_of_0_8_was_before_it_began_anew_is_in_the_second_of_its_lines(
+    telling: Telling, printed: str
+) -> None:
+    warning = OLD_RESET.format(printed, "start", 350)
+    reset = only(telling(dated(f"WARN {warning}", OLD_HANDLED.format(378, 350))), "reset")
+    assert (reset["from"], reset["to"], reset["times"]) == (378, 350, 1)
+    assert only(telling(dated(f"WARN {warning}")), "reset")["from"] is None
+
+
+def test_a_replica_whose_log_goes_on_where_its_leaders_begins_before_stays_where_it_is(telling: Telling) -> None:
+    fetcher = "[ReplicaFetcher replicaId=1, leaderId=2, fetcherId=0]"
+    story = telling(
+        dated(
+            f"WARN {fetcher} Reset fetch offset for partition x-0 from 120 to current leader's start offset 50 (kafka)",
+            f"ERROR {fetcher} Current offset 120 for partition x-0 is out of range, which typically implies a leader "
+            "change. Reset fetch offset to 120 (kafka)",
+        )
+    )
+    assert (only(story, "reset")["from"], only(story, "reset")["to"]) == (120, 120)
+
+
+def test_a_replica_that_went_back_leaves_open_what_it_lost_unless_the_truncation_is_told(telling: Telling) -> None:
+    back = OLD_HANDLED.format(378, 350)
+    assert headline(telling(dated(back)))[0].startswith("Whether data was lost, these lines do not tell: x-0: ")
+    forth = OLD_HANDLED.format(350, 378)
+    assert headline(telling(dated(forth)))[0] == "No loss of data is told by these logs."
+    told = telling(
+        dated(f"WARN {OLD_RESET.format('from 378 ', 'latest', 350)}", "INFO Truncating log x-0 to offset 350.", back)
+    )
+    assert [loss.records for loss in told.losses] == [28]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ERROR [ConsumerFetcherThread-g_h-14-0-2], Current offset 112 for partition [x,0] out of range; reset offset to 103",
+        "WARN [Consumer clientId=c, groupId=g] Fetch offset 112 is out of range for partition x-0, resetting offset",
+        "aiokafka - INFO - Fetch offset 112 is out of range for partition TopicPartition(topic='x', partition=0), resetting",
+    ],
+)
+def test_a_consumer_that_is_out_of_range_is_not_called_a_broker(telling: Telling, text: str) -> None:
+    story = telling(dated(text, text))
+    reset = only(story, "reset")
+    assert (reset["by"], reset["node"], reset["from"], reset["times"]) == ("a consumer", None, 112, 2)
+    assert any("a consumer was out of range at 112" in line for line in headline(story))
+    assert any("kafka-get-offsets" in line for line in headline(story))
+
+
+def test_what_a_consumer_fetched_is_not_what_a_broker_did(telling: Telling) -> None:
+    text = (
+        "ERROR [ConsumerFetcherThread-g_host-1496-0-2], Error for partition [x,0] to broker 2:class kafka.common.X (kafka)"
+    )
+    assert telling(dated(text)).entries == []

@@ -113,6 +113,11 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
         steps.append(
             "bring back the replicas that left the ISR, which is smaller than min.insync.replicas: no record is lost by it"
         )
+    if any(entry.kind == "reset" and "by" in entry.fields for entry in entries):
+        steps.append(
+            "compare that offset with what the log has (kafka-get-offsets): below it, retention removed what was not read; "
+            "beyond it, the log was truncated, or its topic made anew"
+        )
     if any(entry.kind == "no_other_leader" for entry in entries):
         steps.append(
             "let another replica come into the ISR, or start the one that is in it, before this broker stops: until it runs "

@@ -109,6 +109,13 @@ def _reset_in_a_loop(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sigh
             yield entry.node, entry.sources[0].rpartition(":")[0], entry.sources
 
 
+def _emptied_by_a_race(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting]:
+    """Look for a replica that was ahead of the start of its leader's log and began anew there."""
+    for entry in telling.entries:
+        if entry.kind == "reset" and "start" in entry.said and (entry.fields["from"] or 0) > entry.fields["to"]:
+            yield entry.node, entry.sources[0].rpartition(":")[0], entry.sources
+
+
 def _full_segment(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting]:
     """Offsets out of order at followers of a leader whose append met a full segment."""
     full = [line for line in telling.faces if line.says.kind == "too-large"]
@@ -156,12 +163,21 @@ def _planned_transition(telling: Telling, losses: Sequence[Loss]) -> Iterator[Si
 ROWS = (
     KnownFace(
         "KAFKA-1194",
-        "On Windows Kafka cannot rename or delete files that it has open: to delete a topic fails the whole log directory.",
+        "On Windows Kafka cannot rename or delete files that it has open: to delete a topic, or segments that are too old, "
+        "fails the whole log directory.",
         since=None,
         fixed_in=None,
-        do="run the broker on Linux, in a container or WSL; here, remove the folder that it names while the broker is "
-        "stopped",
+        do="run the broker on Linux, in a container or WSL; here, remove the folder of a topic that was to be deleted while "
+        "the broker is stopped, and nothing else",
         face=_open_on_windows,
+    ),
+    KnownFace(
+        "KAFKA-2477",
+        "A leader that is asked as it appends calls the offset out of range: its follower empties its log and copies anew.",
+        since=None,
+        fixed_in="0.9.0.0",
+        do="keep its leader and the other replicas running until this one has copied all; then upgrade",
+        face=_emptied_by_a_race,
     ),
     KnownFace(
         "KAFKA-2729",

@@ -12,20 +12,32 @@ class Fetchers(StoryState):
 
     def say_reset(self, line: SourcedLine) -> None:
         replica = self.replica_of(line)
-        before, after = number(line.fields["from"]), number(line.fields["to"])
-        last, by = replica.reset, line.says.text
-        if last is not None and (last.fields["from"], last.fields["to"]) == (before, after):
-            # The warning and the line of the handling are one.
-            if by in last.said:
-                last.fields["times"] += 1
-                last.fields["until"] = line.time
-                last.said = {by}
-            else:
-                last.said.add(by)
-            join(last, line)
-            return
+        before, after = optional(line, "from"), number(line.fields["to"])
+        of_start, last, by = "'s start offset" in line.text, replica.reset, line.says.text
+        # A replica whose log goes on where the leader's begins before stays where it is.
+        after = max(after, before or 0) if of_start else after
+        # 0.8 prints the line after it has begun anew: from where is in the line of the handling.
+        before = None if before == after and "which" in line.fields else before
+        if last is not None and last.fields["to"] == after:
+            if last.fields["from"] is None and by not in last.said:
+                last.fields["from"] = before
+            if last.fields["from"] == before:
+                # The warning and the line of the handling are one.
+                if by in last.said:
+                    last.fields["times"] += 1
+                    last.fields["until"] = line.time
+                    last.said.clear()
+                last.said |= {by, *(["start"] if of_start else [])}
+                join(last, line)
+                return
         replica.reset = self.add(line, "reset", line.partition, **{"from": before}, to=after, times=1)
-        replica.reset.said = {by}
+        replica.reset.said = {by, *(["start"] if of_start else [])}
+
+    def say_consumer_reset(self, line: SourcedLine) -> None:
+        """Tell an offset that a consumer asked for and the log has not; the line need not say where it goes on."""
+        reader, replica = "a consumer", self.replicas[str(line.partition), "a consumer"]
+        fields = {"from": number(line.fields["from"]), "to": optional(line, "to"), "by": reader}
+        replica.reset = self.add_or_count(replica.reset, replace(line, node=None), "reset", **fields)
 
     def say_fetch_error(self, line: SourcedLine) -> None:
         replica = self.replica_of(line)

@@ -155,6 +155,11 @@ def _left_open(name: str, entry: StoryEntry, kinds: Set[tuple[str, int | None]],
             line = f"the line `{name} starts at leader epoch ..` of the broker that it follows: where its log ended"
             return 1, "" if any(offset >= fields["from"] for offset in led.values()) else line
         return 1, "" if known else f"the lines `Truncating ..` of {who} just before it, and {ends}"
+    if entry.kind == "reset" and fields["from"] is not None and fields["to"] is not None and "by" not in fields:
+        # It went back: to the end of its leader's log, or, to 0.8, to the start of all that the leader has.
+        open_end = fields["to"] < fields["from"] and "start" not in entry.said and ("truncated", entry.node) not in kinds
+        line = f"the lines `reset its fetch offset ..` and `Truncating ..` of {who}, and where the log of its leader ended"
+        return 1, line if open_end else ""
     if entry.kind == "gap":
         topic = name.rpartition("-")[0]
         return (
@@ -355,7 +360,11 @@ def entry_sentence(entry: StoryEntry) -> str:
             f"{who} refused records from {fields['first_offset']} on, where {fields['expected_offset']} was expected"
         ),
         "corrupt": lambda: f"{fields.get('by') or who} found invalid records{_at_offset(fields['offset'])}{_times(fields)}",
-        "reset": lambda: f"{who} was out of range at {fields['from']} and went to {fields['to']}{_times(fields)}",
+        "reset": lambda: (
+            f"{fields.get('by') or who} was out of range{_at(fields['from'])}"
+            + (f" and went to {fields['to']}" if fields["to"] is not None else "")
+            + _times(fields)
+        ),
         "epoch_refused": lambda: f"{who} was refused with {fields['error']}{_times(fields)}",
         "directory_failed": lambda: (
             f"the log directory {fields['directory']} of {who} failed"
@@ -485,8 +494,12 @@ def _isr_change(entry: StoryEntry, who: str) -> str:
     return f"the ISR went{begin} to {fields['to']}{few}"
 
 
+def _at(offset: object, what: str = "") -> str:
+    return f" at {what}{offset}" if offset is not None else ""
+
+
 def _at_offset(offset: object) -> str:
-    return f" at offset {offset}" if offset is not None else ""
+    return _at(offset, "offset ")
 
 
 def _active(node: int | None) -> str:

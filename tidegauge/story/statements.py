@@ -24,6 +24,7 @@ _NAME = r"(?>[A-Za-z0-9._\-*]+-(?:\d+|[A-Z]\b))"  # somebody may have written **
 TP = rf"(?P<tp>{_NAME})"
 _OLD_TP = r"\[(?P<topic>[A-Za-z0-9._\-]+),\s?(?P<number>\d+)\]"
 _ANY_TP = rf"(?:\[(?P<topic>[A-Za-z0-9._\-]+),\s?(?P<number>\d+)\]|{TP})"
+_CLIENT_TP = rf"(?:TopicPartition\(topic=u?'(?P<topic>[A-Za-z0-9._\-]+)', partition=(?P<number>\d+)\)|{TP})"
 _ROLE_BEFORE = r"{}" + TP + r"(?: with topic id (?:(?:Some|Optional)[(\[](?P<topic_id>[\w\-]{{22}})[)\]]|None|\S+))? $"
 _ISR = r"\[(?P<isr>[\d, ]*)\]"
 _ZK_STATE = (
@@ -42,6 +43,10 @@ _PARTITION_STATE = (
 _FROM_TO = r"\(?(?:offset=)?(?P<from>\d++)[^)]*+\) to \(?(?:offset=)?(?P<to>\d+)"
 _STATE = r"(?:Offset)?TruncationState\(offset=(?P<to>\d+), completed=(?P<completed>true|false)\)"
 _RESET = r"(?P<from>\d+)(?: to|;) (?>.*?offset (?:to )?(?=\d))(?P<to>\d+)"
+_OUT_OF_RANGE = (
+    rf"(?P<from>\d+) for partition {_ANY_TP} (?:is )?out of range(?:; reset offset|, which typically implies a leader change\. "
+    r"Reset fetch offset) to (?P<to>\d+)"
+)
 _DIR = r"(?P<directory>[^\s,()\"]+[^\s,().\"])"
 _TOPIC_DIR = r"(?P<directory>[^,)]*?)[/\\](?P<tp>[^/\\,)]+)"
 _DIRECTORY_ERROR = (
@@ -261,8 +266,12 @@ _ELECTIONS: tuple[Row, ...] = (
 _FETCHER: tuple[Row, ...] = (
     ("reset", "Reset fetch offset for partition ", rf"{TP} from {_RESET}", "", ("1.0", None), "ReplicaFetcherThread"),
     ("reset", "reset fetch offset for partition ", rf"{TP} from {_RESET}", "", ("3.6", None), "ReplicaFetcherThread"),
-    ("reset", "reset its fetch offset from ", r"(?P<from>\d+) to current leader (?P<leader>\d+)'s (?P<which>latest|start) offset (?P<to>\d+)", rf"Replica (?P<node>\d+) for partition {_ANY_TP} $", (None, "2.0"), "ReplicaFetcherThread"),
-    ("reset", "Current offset ", rf"(?P<from>\d+) for partition {_ANY_TP} (?:is )?out of range(?:; reset offset|, which typically implies a leader change\. Reset fetch offset) to (?P<to>\d+)", "", (None, None), "ReplicaFetcherThread"),
+    ("consumer-reset", "Current offset ", _OUT_OF_RANGE, r"\[ConsumerFetcher[ T][^\]]*\],? $", (None, "1.1"), "ConsumerFetcherThread"),
+    ("consumer-reset", "Fetch offset ", rf"(?P<from>\d+) is out of range for (?:topic-)?partition {_CLIENT_TP}", "", (None, None), "Fetcher of a consumer"),
+    ("consumer-reset", "Fetch position FetchPosition{offset=", rf"(?P<from>\d+)(?>.*? is out of range for partition ){TP}", "", ("2.6", None), "Fetcher of a consumer"),
+    ("consumer-reset", "offset reset (at offset ", r"(?P<from>\d+)\b(?=.*?Offset out of range)", r"(?P<topic>[A-Za-z0-9._\-]+) \[(?P<number>\d+)\]: $", (None, None), "librdkafka"),
+    ("reset", "reset its fetch offset ", r"(?:from (?P<from>\d+) )?to current leader (?P<leader>\d+)'s (?P<which>latest|start) offset (?P<to>\d+)", rf"Replica (?P<node>\d+) for partition {_ANY_TP} $", (None, "2.0"), "ReplicaFetcherThread"),
+    ("reset", "Current offset ", _OUT_OF_RANGE, "", (None, None), "ReplicaFetcherThread"),
     ("fetch-error", "rror occurred while processing data for partition ", rf"{_ANY_TP} at offset (?P<offset>\d+)", "", ("2.3", None), "ReplicaFetcherThread"),
     ("fetch-error", "rror processing data for partition ", rf"{_ANY_TP} (?:at )?offset (?P<offset>\d+)", "", (None, None), "ReplicaFetcherThread"),
     ("fetch-error", "rror while processing data for partition ", rf"{_ANY_TP}(?: at offset (?P<offset>\d+))?", "", ("1.0", None), "ReplicaFetcherThread"),

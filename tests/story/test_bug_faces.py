@@ -47,6 +47,16 @@ EMPTIED = (
     "[ReplicaFetcherThread-3-4], Current offset 378 for partition [x,0] out of range; reset offset to 5 (kafka.server)",
 )
 
+OLD_SESSION = (
+    "[ZooKeeperClient] Session expired. (kafka.zookeeper.ZooKeeperClient)",
+    "Error while creating ephemeral at /brokers/ids/1, node already exists and owner '7' does not match current session '8'",
+)
+WITHOUT_TOPIC_ID = (
+    "Encountered fatal fault: Error starting LogManager (org.apache.kafka.server.fault.ProcessTerminatingFaultHandler)\n"
+    "java.lang.RuntimeException: The log dir Log(dir=/d/x-0, topic=x, partition=0, highWatermark=0, logEndOffset=0) does "
+    "not have a topic ID, which is not allowed when running in KRaft mode."
+)
+
 FACES = [
     ("KAFKA-2477", EMPTIED, "0.8.2", "0.9.0.0"),
     ("KAFKA-2729", (REFUSED, REFUSED, REFUSED), "0.10.2", "1.1.0"),
@@ -54,10 +64,14 @@ FACES = [
     ("KAFKA-7104", (BEHIND,), "1.0.1", "1.0.2"),
     ("KAFKA-7104", (BEHIND,), "1.1.0", "1.1.1"),
     ("KAFKA-7104", (BEHIND,), "1.1.0", "2.1.0"),
+    ("KAFKA-7165", OLD_SESSION, "1.1.0", "2.2.0"),
+    ("KAFKA-7165", OLD_SESSION, "2.1.0", "1.0.2"),
     ("KAFKA-7414", (NOT_ALLOWED,), "1.0.0", "2.1.0"),
     ("KAFKA-15608", (LOOP, LOOP, LOOP), "3.5.1", "2.6.0"),
     ("KAFKA-13266", (STALE,), "2.8.0", "3.0.0"),
     ("KAFKA-13266", (MISMATCH,), "2.8.0", "3.0.0"),
+    ("KAFKA-16814", (WITHOUT_TOPIC_ID,), "3.6.1", "3.7.1"),
+    ("KAFKA-16814", (WITHOUT_TOPIC_ID,), "3.7.0", "3.8.0"),
     ("KAFKA-20554", MOVED, "4.1.0", None),
 ]
 
@@ -80,6 +94,10 @@ def test_a_leader_that_died_before_is_no_planned_change(telling: Telling) -> Non
 def test_one_refusal_or_one_reset_is_no_bug(telling: Telling) -> None:
     assert telling(log(REFUSED, release="0.10.2")).bugs == []
     assert telling(log(LOOP, LOOP, release="3.5.1")).bugs == []
+
+
+def test_a_broker_that_cannot_register_as_it_starts_met_no_session_of_its_own(telling: Telling) -> None:
+    assert telling(log(OLD_SESSION[1], release="1.1.0")).bugs == []
 
 
 def test_every_bug_says_what_to_do_and_where_it_was_seen(telling: Telling) -> None:

@@ -343,3 +343,84 @@ def test_a_session_that_a_client_of_zookeeper_lost_is_the_brokers_if_the_broker_
     in_a_folder = {"broker-1/server.log": dated(client, own)}
     assert only(telling(in_a_folder), "session_expired")["node"] == 1
     assert "broker 1 lost its session" in story_text(telling(in_a_folder))
+
+
+OUT_OF_MEMORY = "java.lang.OutOfMemoryError: Java heap space"
+
+
+@pytest.mark.parametrize(
+    ("thread", "error", "step"),
+    [
+        ("[ReplicaFetcherThread-0-2],", "kafka.common.KafkaException: x", "nothing that this thread fetched is replicated"),
+        ("[kafka-log-cleaner-thread-0]:", "java.lang.IllegalStateException: x", "until then no topic is compacted"),
+        ("[ExpirationReaper-1-Fetch]:", OUT_OF_MEMORY, "more heap"),
+    ],
+)
+def test_a_thread_that_died_says_what_is_not_done_any_more(telling: Telling, thread: str, error: str, step: str) -> None:
+    story = telling(dated(f"ERROR {thread} Error due to  (kafka.server.X)", error))
+    died = only(story, "thread_died")
+    assert (died["thread"], died["error"]) == (thread[1:-2], error)
+    assert any(step in line for line in headline(story))
+    assert telling(dated("ERROR [ConsumerFetcherThread-g-0-2], Error due to  (kafka)", error)).entries == []
+
+
+def test_a_file_that_no_broker_made_stops_the_loading_of_the_logs(telling: Telling) -> None:
+    error = 'java.lang.NumberFormatException: For input string: "hs_err_pid32300"'
+    loading = f"ERROR There was an error in one of the threads during logs loading: {error} (kafka.log.LogManager)"
+    recovering = "INFO [Log partition=x-0, dir=/d] Recovering unflushed segment 0 (kafka.log.Log)"
+    story = telling(dated(loading, recovering, LOADING, error))
+    failed = only(story, "process_failed")
+    assert (failed["node"], failed["error"]) == (2, f"loading its logs: {error}")
+    assert any("find the file of that name" in line for line in headline(story))
+
+
+def test_a_task_that_found_no_file_names_it_and_one_of_a_failed_directory_does_not(telling: Telling) -> None:
+    task = "ERROR Uncaught exception in scheduled task 'kafka-log-retention' (kafka.utils.KafkaScheduler)"
+    error = "java.io.FileNotFoundException: /tmp/x-0/00000000000000000000.index (No such file or directory)"
+    story = telling(dated(task, error))
+    assert only(story, "request_failed")["task"] == "kafka-log-retention"
+    assert any("deleted or unmounted while the broker ran" in line for line in headline(story))
+    failed = "ERROR Error while deleting segments for x-0 in dir /tmp (kafka.server.LogDirFailureChannel)"
+    assert {entry.kind for entry in telling(dated(failed, error, task, error)).entries} == {"directory_failed"}
+
+
+def test_the_error_of_a_request_is_read_behind_the_request_itself(telling: Telling) -> None:
+    text = f"ERROR [KafkaApi-1] Error when handling request ; (kafka.server.KafkaApis) {{replica_id=-1}} {OUT_OF_MEMORY}"
+    for line in (f"```{text}```It says that.\n", dated(text)):
+        assert only(telling(line), "request_failed")["error"] == OUT_OF_MEMORY
+
+
+def test_a_number_in_an_exception_is_no_date(telling: Telling) -> None:
+    error = (
+        "org.apache.kafka.common.errors.OffsetOutOfRangeException: Cannot go to 1646810899013 of x-0, larger than 1646810"
+    )
+    failed = only(
+        telling(dated(f"ERROR {FETCHER} Error processing data for partition x-0 offset 7 (kafka.server.X)", error)),
+        "fetcher_failed",
+    )
+    assert failed["error"] == error
+
+
+def test_a_replica_that_cannot_begin_anew_and_one_that_its_leader_does_not_count_are_told(telling: Telling) -> None:
+    error = "java.lang.IllegalStateException: Compaction for partition [x,0] cannot be aborted and paused"
+    getting = "ERROR [ReplicaFetcherThread-1-2], Error getting offset for partition [x,0] to broker 2 (kafka.server.X)"
+    refused = telling(dated(getting, error))
+    assert (only(refused, "fetch_refused")["leader"], only(refused, "fetch_refused")["error"]) == (2, error)
+    assert all(map(happened, refused.entries))
+    counted_out = (
+        "WARN [ReplicaManager broker=2] Leader 2 failed to record follower 6's position 88 since the replica is not "
+        "recognized to be one of the assigned replicas 3,4,2 for partition x-0. Empty records will be returned."
+    )
+    once, often = telling(dated(counted_out)), telling(dated(*[counted_out] * 5))
+    assert (only(once, "not_assigned")["replica"], only(once, "not_assigned")["replicas"]) == (6, [3, 4, 2])
+    assert [any(map(happened, story.entries)) for story in (once, often)] == [False, True]
+
+
+def test_records_that_a_follower_could_not_read_are_asked_for_again(telling: Telling) -> None:
+    story = telling(dated(f"ERROR {FETCHER} Found invalid messages during fetch for partition x-0 offset 88 (kafka)"))
+    assert any("a follower asks its leader again" in line for line in headline(story))
+
+
+def test_an_error_that_no_line_says_is_said_to_be_in_the_line_behind(telling: Telling) -> None:
+    story = telling(dated(f"ERROR {FETCHER} Error for partition x-0 at offset 7 (kafka.server.ReplicaFetcherThread)"))
+    assert any("an error, and the line behind it says which" in line for line in headline(story))

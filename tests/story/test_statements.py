@@ -1,11 +1,15 @@
 """Each row of the table is matched by a line as Kafka prints it; whatever stands around it."""
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.story.test_excerpts import texts_of
+from tidegauge.conformance.report.json_report import schema_text
 from tidegauge.story.statements import STATEMENTS, Statement, statements_in
+from tidegauge.story.story import Story
 
 UUID = "HhPpDbsLQCqkVYGkSVHmWA"
 
@@ -37,7 +41,7 @@ def test_what_stands_around_a_line_changes_nothing(line: str) -> None:
 def test_the_partition_is_the_one_that_the_line_is_about() -> None:
     said = [next(iter(statements_in(line)))[1] for line in LINES]
     assert set(said) <= {"x-0", None}
-    assert said.count("x-0") == 70
+    assert said.count("x-0") == 72
 
 
 def test_a_directory_that_is_deleted_or_moved_is_not_the_partition() -> None:
@@ -45,6 +49,14 @@ def test_a_directory_that_is_deleted_or_moved_is_not_the_partition() -> None:
     assert list(statements_in(load.format(f"x-0.{'a' * 32}-delete", UUID))) == []
     assert list(statements_in(load.format(f"x-0.{'a' * 32}-future", UUID))) == []
     assert [partition for _, partition, _ in statements_in(load.format("x-0", UUID))] == ["x-0"]
+
+
+def test_every_kind_of_entry_is_in_the_schema_and_on_the_page_for_operators(telling: Callable[..., Story]) -> None:
+    kinds = {entry.kind for line in LINES for entry in telling(f"[2026-01-01 00:00:00,000] WARN {line}\n").entries}
+    assert len(kinds) > 30
+    fields = json.loads(schema_text())["properties"]["story"]["items"]["properties"]
+    page = (Path(__file__).parents[2] / "docs" / "operators.md").read_text(encoding="utf-8")
+    assert [kind for kind in kinds if kind not in fields["kind"]["enum"] or f"`{kind}`" not in page] == []
 
 
 def test_a_line_of_no_row_says_nothing() -> None:

@@ -17,6 +17,13 @@ from tidegauge.story.state import NO_LEADER, StoryEntry
 _OF_ANOTHER_CLUSTER = "its log directories are of the cluster "
 _STORED_ID = re.compile(r"doesn't match stored (broker|node)\.id [`']?(\d+)[`']? in meta\.properties")
 _FOREIGN_FOLDER = re.compile(r"Found directory (\S+), \S+ is not in the form of topic-partition")
+USED_BY_ANOTHER = (
+    "used by another process",
+    "\u53e6\u4e00\u4e2a\u7a0b\u5e8f\u6b63\u5728\u4f7f\u7528",
+    "von einem anderen Prozess verwendet",
+    "par un autre processus",
+)
+"""How Windows says in its languages that a file is open."""
 RENAMED_FOLDER = re.compile(r"NoSuchFileException: \S+\.[0-9a-f]{32}-(?:delete|future|stray)\b")
 _STEPS = (
     (
@@ -33,7 +40,7 @@ _STEPS = (
         "make room {where}, delete no segment by hand, then start the broker again",
     ),
     (
-        ("AccessDenied", "Permission denied", "Read-only", "used by another process"),
+        ("AccessDenied", "Permission denied", "Read-only", *USED_BY_ANOTHER),
         "let the broker write, rename and delete {where}, then start it again",
     ),
     (
@@ -41,7 +48,7 @@ _STEPS = (
         "see that no other process, and no other machine by a shared volume, uses the directory that it names",
     ),
     (
-        ("-checkpoint.tmp (No such file or directory)",),
+        ("-checkpoint.tmp (No such file or directory)", ".log.cleaned", ".index (No such file or directory)"),
         "see whether its log directory was deleted or unmounted while the broker ran, as by a clean-up of /tmp",
     ),
     (
@@ -57,11 +64,28 @@ _STEPS = (
         "raise vm.max_map_count of the system: each segment maps two or three files; see also the limit of its memory",
     ),
     (
+        ("loading its logs: java.lang.NumberFormatException",),
+        "find the file of that name, .log or .index, in its log directories and move it away: each name there is an offset",
+    ),
+    (
+        ("Received request or response with leader",),
+        "see that no other node has its id, and that the metadata directory is the one that it wrote before; delete nothing",
+    ),
+    (
+        ("OutOfMemoryError: Java heap space",),
+        "give the broker more heap (KAFKA_HEAP_OPTS) and restart it: it may run on without threads that ended by that",
+    ),
+    (
         ("NoSuchFileException: /tmp/",),
         "give the broker a directory that the system does not clean: a file that it had below /tmp is gone",
     ),
 )
 """What the error of a directory or a process says, and what to do then."""
+_THREADS = (
+    ("ReplicaFetcher", "restart this broker: nothing that this thread fetched is replicated until then"),
+    ("log-cleaner", "restart this broker: until then no topic is compacted, and their logs grow"),
+)
+"""What to do where a thread died, whatever its error."""
 
 
 def step_for_loss(loss: Loss) -> str:
@@ -113,6 +137,11 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
         steps.append(
             "bring back the replicas that left the ISR, which is smaller than min.insync.replicas: no record is lost by it"
         )
+    if any(entry.kind == "corrupt" and "fetched" in entry.said for entry in entries):
+        steps.append(
+            "nothing, if it has ended: a follower asks its leader again for what it cannot read; where it goes on, look "
+            "into the segment of the leader with kafka-dump-log"
+        )
     if any(entry.kind == "reset" and "by" in entry.fields for entry in entries):
         steps.append(
             "compare that offset with what the log has (kafka-get-offsets): below it, retention removed what was not read; "
@@ -156,7 +185,9 @@ _STEPS_BY_KIND = {
     ),
 }
 """What to do about a process, whatever its lines say besides."""
-_KINDS = frozenset({"directory_failed", "process_failed", "voter_mismatch", "quorum", "request_failed", *_STEPS_BY_KIND})
+_KINDS = frozenset(
+    {"directory_failed", "process_failed", "voter_mismatch", "quorum", "request_failed", "thread_died", *_STEPS_BY_KIND}
+)
 
 
 def step_for_process(entry: StoryEntry) -> str | None:
@@ -211,6 +242,8 @@ def _process_advice(entry: StoryEntry) -> str | None:
     step = next((step for texts, step in _STEPS if any(text in why for text in texts)), None)
     if step is not None:
         return step.format(where=where)
+    if entry.kind == "thread_died":
+        return next((step for name, step in _THREADS if name in entry.fields["thread"]), None)
     if entry.kind == "directory_failed" and not why:
         return "look for the first line `Error while ..` (LogDirFailureChannel) before it: it says why"
     return None

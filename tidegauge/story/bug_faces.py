@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tidegauge.story.advice import RENAMED_FOLDER
+from tidegauge.story.advice import RENAMED_FOLDER, USED_BY_ANOTHER
 from tidegauge.story.losses import NEVER, Loss
 from tidegauge.story.releases import Release, release_of
 from tidegauge.story.state import SECOND, StoryEntry, Telling
@@ -81,7 +81,7 @@ def _open_on_windows(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sigh
     for entry in telling.entries:
         if entry.kind == "directory_failed" and "\\" in entry.fields["directory"]:
             why = entry.fields.get("error", "")
-            if "AccessDenied" in why or "used by another process" in why:
+            if any(text in why for text in ("AccessDenied", *USED_BY_ANOTHER)):
                 yield entry.node, entry.sources[0].rpartition(":")[0], entry.sources
 
 
@@ -136,6 +136,22 @@ def _stale_fetch_state(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Si
         if entry.kind == "append_refused" and (entry.partition, entry.node) not in truncated:
             yield entry.node, entry.sources[0].rpartition(":")[0], entry.sources
     yield from _of_lines("offset-mismatch")(telling, _losses)
+
+
+def _old_session(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting]:
+    """Look for a broker whose new session meets the node of its old one, which has expired."""
+    for entry in telling.entries:
+        expired = [one for one in telling.entries if one.kind == "session_expired" and one.order <= entry.order]
+        if entry.kind == "not_registered" and "already exists" in entry.fields["error"]:
+            sources = [source for one in expired[-1:] if one.node in (None, entry.node) for source in one.sources]
+            if sources:
+                yield entry.node, entry.sources[0].rpartition(":")[0], [*sources, *entry.sources]
+
+
+def _without_topic_id(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting]:
+    for entry in telling.entries:
+        if entry.kind == "process_failed" and "does not have a topic ID" in str(entry.fields.get("cause")):
+            yield entry.node, entry.sources[0].rpartition(":")[0], entry.sources
 
 
 def _planned_transition(telling: Telling, losses: Sequence[Loss]) -> Iterator[Sighting]:
@@ -204,6 +220,14 @@ ROWS = (
         face=_start_beyond_the_end,
     ),
     KnownFace(
+        "KAFKA-7165",
+        "After a lost ZooKeeper session a broker finds the node of its old session, and does not register again.",
+        since="1.1.0",
+        fixed_in="2.2.0",
+        do="restart this broker: it does not register by itself; then upgrade",
+        face=_old_session,
+    ),
+    KnownFace(
         "KAFKA-7414",
         "A follower that is ahead of its leader stops its broker: log truncation is not allowed.",
         since=None,
@@ -237,6 +261,15 @@ ROWS = (
         fixed_in=None,
         do="make another replica that is in the ISR leader, or write one record to the partition; do not elect uncleanly",
         face=_reset_in_a_loop,
+    ),
+    KnownFace(
+        "KAFKA-16814",
+        "After an unclean stop a new partition's folder may lack partition.metadata: the KRaft broker does not start.",
+        since="3.0.0",
+        fixed_in="3.7.1, 3.8.0",
+        do="copy the folder that it names, move it out of the log directory, and start the broker again; where the line "
+        "says logEndOffset=0, nothing was appended to it",
+        face=_without_topic_id,
     ),
     KnownFace(
         "KAFKA-19407",

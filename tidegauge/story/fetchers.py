@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from tidegauge.story.reading import SourcedLine, fetched_from
-from tidegauge.story.state import NO_LEADER, SECOND, TOGETHER, StoryState, join, optional
-from tidegauge.traces.kafka_logs.parsing.parsed_line import number
+from tidegauge.story.state import AN_ERROR, NO_LEADER, SECOND, TOGETHER, StoryState, join, optional
+from tidegauge.traces.kafka_logs.parsing.parsed_line import ids, number
 
 
 class Fetchers(StoryState):
@@ -64,10 +64,16 @@ class Fetchers(StoryState):
         replica = self.replica_of(line)
         lost = self.lost_fetch.get(self.key(line))
         near = lost.fields["error"].strip().rstrip(".") if lost is not None and line.order - lost.order <= SECOND else ""
-        error = (line.error or line.fields.get("error") or near or "an error").strip()
+        error = (line.error or line.fields.get("error") or near or AN_ERROR).strip()
         fetcher = fetched_from(line.text)
         leader = optional(line, "leader") if fetcher is None else fetcher
         replica.unanswered = self.add_or_count(replica.unanswered, line, "fetch_refused", leader=leader, error=error)
+
+    def say_not_assigned(self, line: SourcedLine) -> None:
+        """Tell a follower that its leader does not count among the replicas: it is sent no records."""
+        replica = self.replica_of(line)
+        fields = {"replica": number(line.fields["replica"]), "replicas": list(ids(line.fields["replicas"]))}
+        replica.unassigned = self.add_or_count(replica.unassigned, line, "not_assigned", **fields)
 
     def say_not_leader(self, line: SourcedLine) -> None:
         """Tell who was asked for a partition as its leader, and was not: a client, or a follower, knew no better yet."""

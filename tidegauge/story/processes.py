@@ -133,6 +133,16 @@ class Processes(StoryState):
         if "java.io." in error or "java.lang.OutOfMemoryError" in error or line.says.logger == "CoreUtils":
             self.add(replace(line, partition=None), "request_failed", error=error)
 
+    def say_task_failed(self, line: SourcedLine) -> None:
+        """Tell a task that failed at its files, where no directory failed by that; it is done again at its time."""
+        near = self.nodes[self.key(line)].failed.values()
+        if "java.io." in line.error and not any(line.order - one.order < TOGETHER for one in near):
+            self.add(line, "request_failed", error=line.error, task=line.fields["task"])
+
+    def say_thread_died(self, line: SourcedLine) -> None:
+        """Tell a thread that an error ended: nothing does its work until the broker starts again."""
+        self.add(line, "thread_died", thread=line.fields["thread"], error=line.error or None)
+
     def say_not_deleted(self, line: SourcedLine) -> None:
         """Tell files of a deleted topic that stay: no partition has them any more."""
         node = self.nodes[self.key(line)]
@@ -196,6 +206,9 @@ class Processes(StoryState):
                 f"its log directories are of the cluster {line.fields['stored']}, and it was to join "
                 f"{line.fields['cluster_id']}"
             )
+        if "logs loading" in line.says.text:
+            self._recovery(line)  # another thread may print the first line of it later
+            line, error = replace(line, error=""), f"loading its logs: {error}"
         if "Fatal error during" in line.says.text and error is not None:
             error = f"fatal error during {error}"
         if "waiting for" in line.says.text:

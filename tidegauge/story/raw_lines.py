@@ -147,12 +147,14 @@ def writer_of(text: str, begin: int) -> str:
 def exception_behind(text: str) -> str:
     """Return the exception that stands in the line of the statement itself, as where lines were joined; else nothing."""
     found = _BEHIND.search(text)
-    return "" if found is None else found[1].partition(" at ")[0].rstrip(_FRAME)
+    return "" if found is None else found[1].partition(" at ")[0].partition("`")[0].rstrip(_FRAME)
 
 
-def exception_in(text: str, end: int) -> str | None:
-    """Return the exception that a line is of, behind the prefix of a container and the date that ends there."""
-    if end >= 0 and _BAR.match(text, end) is None:
+def exception_in(text: str, begin: int, end: int) -> str | None:
+    """Return the exception that a line is of, behind the prefix of a container and the date that stands there."""
+    # A number in its message may look like a date.
+    dated = end >= 0 and _BAR.match(text, end) is None and _EXCEPTION.match(text[:begin]) is None
+    if dated:
         text = "" if _LEVEL.search(text[:400]) else _TAG_OF_SYSLOG.sub("", text[end:])
     found = _EXCEPTION.match(_BARS.sub("", text, count=1))
     return None if found is None else found[1].rstrip(_FRAME)

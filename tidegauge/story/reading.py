@@ -63,6 +63,7 @@ _FETCHED_FROM = re.compile(r"\bleaderId=(\d+)|\[ReplicaFetcherThread-\d+-(\d+)\]
 """Where a fetcher names the leader of its partitions."""
 WITH_EXCEPTIONS = frozenset(
     {"fetch-error", "produce-error", "fatal", "directory-error", "fetch-refused", "not-deleted", "request-failed"}
+    | {"task-failed", "thread-died"}
 )
 """Statements behind which the exception says why."""
 ONCE = frozenset(
@@ -271,13 +272,13 @@ def _take(text: str, number: int, order: int, file: ReadFile, selection: Selecti
         file.future |= {(str(tp), fields["to"]) for _, tp, fields in statements_in(text) if "to" in fields}
         return order
     begin, end, time = date_of(text, order)
-    exception = exception_in(text, end)
+    exception = exception_in(text, begin, end)
     if exception is not None:
         if file.found:
             _add_error(exception, number, file, "Caused by" in text[:120])
         # Its own date, if any, is a container's.
         begin, end, time = -1, -1, file.found[-1].order if file.found else time
-    behind = exception_behind(text) if end >= 0 else ""
+    behind = exception_behind(text) if exception is None else ""
     for says, partition, values in chain(statements_in(text), statements_in(behind)):
         fields = _beside_the_last(file, values) if says.kind == "dumped-batch" else values
         if says.kind == "truncated" and (str(partition), fields["to"]) in file.future:

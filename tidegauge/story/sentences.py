@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 
 from tidegauge.story.advice import step_for_process
 from tidegauge.story.losses import BELOW, BROKEN, DISK, NEVER, UNCLEAN, Loss, end_of_lost_log
-from tidegauge.story.state import NO_LEADER, StoryEntry
+from tidegauge.story.state import AN_ERROR, NO_LEADER, StoryEntry
 from tidegauge.story.story import Story, happened
 from tidegauge.traces.kafka_logs.discovery.identify import SYSTEMS
 from tidegauge.traces.problems import counted
@@ -84,11 +84,12 @@ def _asides(story: Story) -> Iterator[str]:
     yield from (f"{entry_sentence(entry)}. No record is lost by that." for entry in resigned[:MOST_EVENTS])
     refused: dict[tuple[int | None, str], list[StoryEntry]] = defaultdict(list)
     for entry in story.entries:
-        if entry.kind in ("fetch_refused", "not_leader", "epoch_refused", "unreachable", "not_controller"):
+        if entry.kind in ("fetch_refused", "not_assigned", "not_leader", "epoch_refused", "unreachable", "not_controller"):
             refused[entry.node, str(entry.fields.get("error", entry.kind)).partition(":")[0]].append(entry)
     for entries in list(refused.values())[:MOST_EVENTS]:
         more = f"; {len(entries) - 1:,} more such entries" if len(entries) > 1 else ""
         name = f"{entries[0].partition}: " if entries[0].partition else ""
+        more += ", and the line behind it says which" if entries[0].fields.get("error") == AN_ERROR else ""
         yield (
             f"{name}{entry_sentence(entries[0])}{more}. That passes while a broker restarts, a leader changes or a topic "
             "is made; it is a fault where it goes on."
@@ -288,7 +289,13 @@ def entry_sentence(entry: StoryEntry) -> str:
             + (f": {_first_sentence(fields['error'])}" if fields["error"] else "")
         ),
         "migration": lambda: f"{who} waited for brokers to register, of which KRaft knew none{_times(fields)}",
-        "request_failed": lambda: f"{who} could not do what it was asked for: {_first_sentence(fields['error'])}",
+        "request_failed": lambda: (
+            f"{who} could not do {'its task ' + fields['task'] if 'task' in fields else 'what it was asked for'}: "
+            f"{_first_sentence(fields['error'])}"
+        ),
+        "thread_died": lambda: (
+            f"the thread {fields['thread']} of {who} died: {_first_sentence(fields['error'] or 'no line says why')}"
+        ),
         "metadata_behind": lambda: (
             f"{who} waited for the KRaft quorum: it did not know how far the metadata goes{_times(fields)}"
         ),
@@ -306,6 +313,10 @@ def entry_sentence(entry: StoryEntry) -> str:
             f"{who} got no records from {_leader(fields['leader'])}: {_first_sentence(fields['error'])}{_times(fields)}"
         ),
         "gap": lambda: f"the dump of a segment lacks {fields['first']} to {fields['end'] - 1}",
+        "not_assigned": lambda: (
+            f"{who} leads, and sent no records to broker {fields['replica']}, which is none of its replicas "
+            f"{fields['replicas']}{_times(fields)}"
+        ),
         "not_leader": lambda: f"{who} was asked as the leader, which it was not{_times(fields)}",
         "out_of_range": lambda: f"{who} was asked for offset {fields['offset']}, {_beyond(fields)}{_times(fields)}",
         "voter_mismatch": lambda: (

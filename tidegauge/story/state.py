@@ -20,6 +20,8 @@ SECOND = 1_000_000
 TOGETHER = 10 * SECOND
 """Lines of one truncation, or of one change of the ISR, are at most so far apart, in microseconds."""
 NO_LEADER = -1
+AN_ERROR = "an error"
+"""What a leader answered, where no line says it."""
 MOST_SOURCES = 12
 """Lines that an entry names; a loop has thousands."""
 
@@ -78,6 +80,7 @@ class ReplicaStory:
     unanswered: StoryEntry | None = None
     unwritten: StoryEntry | None = None
     not_leader: StoryEntry | None = None
+    unassigned: StoryEntry | None = None
     beyond: StoryEntry | None = None
     failed: StoryEntry | None = None
     corrupt: StoryEntry | None = None

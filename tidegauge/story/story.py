@@ -29,6 +29,11 @@ from tidegauge.traces.problems import Problem
 
 QUIET = frozenset({"leader", "follower", "loaded", "start", "stop", "controller"})
 """Kinds that every healthy restart has: a partition with nothing else had nothing happen."""
+LASTING = (
+    *("AuthorizationException", "CorruptRecordException", "IllegalStateException", "KafkaStorageException"),
+    "UnknownServerException",
+)
+"""Errors of a fetch that no restart, and no change of the leader, brings with it."""
 FACES = frozenset(
     {"too-large", "out-of-order", "index-offset", "offset-mismatch", "isr-refused", "moved", "fatal", "append-refused"}
     | {"below", "fell"}
@@ -115,8 +120,9 @@ def happened(entry: StoryEntry) -> bool:
         # Every start, and every change of the leader, has a moment without one.
         open_end = not entry.said & {"ended", "stopping"} and not entry.fields.get("resigned")
         return entry.fields["leader"] is None and (open_end or entry.fields["elections"] > 1)
-    if entry.kind in ("epoch_refused", "fetch_refused", "not_leader", "unreachable", "not_controller"):
-        return bool(entry.fields["times"] > 3)
+    if entry.kind in ("epoch_refused", "fetch_refused", "not_assigned", "not_leader", "unreachable", "not_controller"):
+        lasts = any(name in str(entry.fields.get("error")) for name in LASTING)
+        return lasts or bool(entry.fields["times"] > 3)
     return True
 
 

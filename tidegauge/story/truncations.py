@@ -300,6 +300,7 @@ class Truncations(StoryState):
         reader = line.fields.get("reader")
         said |= {"by": "a consumer" if reader == "Record" else reader} if reader else {}
         replica.corrupt = self.add(line, "corrupt", line.partition, **said, times=1)
+        replica.corrupt.said |= {"fetched"} if "during fetch" in line.says.text else set()
 
     say_index_offset = say_corrupt
 

@@ -57,6 +57,12 @@ WITHOUT_TOPIC_ID = (
     "not have a topic ID, which is not allowed when running in KRaft mode."
 )
 
+PAUSED = (
+    "[ReplicaFetcherThread-1-2], Error getting offset for partition [x,0] to broker 2 (kafka.server.ReplicaFetcherThread)\n"
+    "java.lang.IllegalStateException: Compaction for partition [x,0] cannot be aborted and paused since it is in "
+    "LogCleaningPaused state."
+)
+
 FACES = [
     ("KAFKA-2477", EMPTIED, "0.8.2", "0.9.0.0"),
     ("KAFKA-2729", (REFUSED, REFUSED, REFUSED), "0.10.2", "1.1.0"),
@@ -64,6 +70,7 @@ FACES = [
     ("KAFKA-7104", (BEHIND,), "1.0.1", "1.0.2"),
     ("KAFKA-7104", (BEHIND,), "1.1.0", "1.1.1"),
     ("KAFKA-7104", (BEHIND,), "1.1.0", "2.1.0"),
+    ("KAFKA-3123", (PAUSED,), "0.9.0.0", "0.11.0.0"),
     ("KAFKA-7165", OLD_SESSION, "1.1.0", "2.2.0"),
     ("KAFKA-7165", OLD_SESSION, "2.1.0", "1.0.2"),
     ("KAFKA-7414", (NOT_ALLOWED,), "1.0.0", "2.1.0"),

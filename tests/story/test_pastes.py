@@ -634,3 +634,16 @@ def test_what_a_consumer_fetched_is_not_what_a_broker_did(telling: Telling) -> N
         "ERROR [ConsumerFetcherThread-g_host-1496-0-2], Error for partition [x,0] to broker 2:class kafka.common.X (kafka)"
     )
     assert telling(dated(text)).entries == []
+
+
+def test_a_consumer_that_found_a_truncation_leaves_open_what_was_lost(telling: Telling) -> None:
+    position = (
+        "FetchPosition{{offset={}, offsetEpoch=Optional[3], currentLeader=LeaderAndEpoch{{leader=Optional[h], epoch=4}}}}"
+    )
+    detected = "WARN [Consumer clientId=c, groupId=g] Truncation detected for partition x-0 at offset " + position.format(
+        112
+    )
+    reset = telling(dated(f"{detected}, resetting offset to the first offset known to diverge {position.format(103)}"))
+    assert (only(reset, "reset")["from"], only(reset, "reset")["to"]) == (112, 103)
+    assert headline(reset)[0].startswith("Whether data was lost, these lines do not tell: x-0: ")
+    assert only(telling(dated(f"{detected} (the end offset from the broker is 103), but no reset policy is set")), "reset")

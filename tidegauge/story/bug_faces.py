@@ -55,10 +55,15 @@ class KnownFace(NamedTuple):
     face: Face
 
 
-def _start_beyond_the_end(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting]:
-    for entry in telling.entries:
-        if entry.kind == "fetcher_failed" and "Cannot increment the log start offset to" in str(entry.fields["error"]):
-            yield entry.node, entry.sources[0].rpartition(":")[0], entry.sources
+def _of_errors(kind: str, text: str) -> Face:
+    """Look for entries of a kind whose error, or cause, has this text."""
+
+    def face(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting]:
+        for entry in telling.entries:
+            if entry.kind == kind and text in str(entry.fields.get("cause") or entry.fields["error"]):
+                yield entry.node, entry.sources[0].rpartition(":")[0], entry.sources
+
+    return face
 
 
 def _of_lines(*kinds: str) -> Face:
@@ -140,18 +145,14 @@ def _stale_fetch_state(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Si
 
 def _old_session(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting]:
     """Look for a broker whose new session meets the node of its old one, which has expired."""
+    expired: dict[int | None, StoryEntry] = {}
     for entry in telling.entries:
-        expired = [one for one in telling.entries if one.kind == "session_expired" and one.order <= entry.order]
-        if entry.kind == "not_registered" and "already exists" in entry.fields["error"]:
-            sources = [source for one in expired[-1:] if one.node in (None, entry.node) for source in one.sources]
-            if sources:
-                yield entry.node, entry.sources[0].rpartition(":")[0], [*sources, *entry.sources]
-
-
-def _without_topic_id(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting]:
-    for entry in telling.entries:
-        if entry.kind == "process_failed" and "does not have a topic ID" in str(entry.fields.get("cause")):
-            yield entry.node, entry.sources[0].rpartition(":")[0], entry.sources
+        if entry.kind == "session_expired":
+            expired[entry.node] = entry
+        elif entry.kind == "not_registered" and "already exists" in entry.fields["error"]:
+            session = expired.get(entry.node, expired.get(None))
+            if session is not None:
+                yield entry.node, entry.sources[0].rpartition(":")[0], [session.sources[0], *entry.sources]
 
 
 def _planned_transition(telling: Telling, losses: Sequence[Loss]) -> Iterator[Sighting]:
@@ -204,6 +205,14 @@ ROWS = (
         face=_refused_for_ever,
     ),
     KnownFace(
+        "KAFKA-3123",
+        "A follower that is to empty its log finds it paused for the cleaner by its last try: it copies no more records.",
+        since=None,
+        fixed_in="0.11.0.0",
+        do="restart this broker; the first error of this partition after the start says why its log cannot be emptied",
+        face=_of_errors("fetch_refused", "cannot be aborted and paused since it is in LogCleaningPaused state"),
+    ),
+    KnownFace(
         "KAFKA-3919",
         "After an unclean stop a log has offsets that do not increase: its index refuses them, the broker does not start.",
         since=None,
@@ -217,7 +226,7 @@ ROWS = (
         since="1.0.0",
         fixed_in="1.0.2, 1.1.1, 2.0.0",
         do="restart this broker: until then none of the partitions of this fetcher replicates; nothing is lost by it",
-        face=_start_beyond_the_end,
+        face=_of_errors("fetcher_failed", "Cannot increment the log start offset to"),
     ),
     KnownFace(
         "KAFKA-7165",
@@ -269,7 +278,7 @@ ROWS = (
         fixed_in="3.7.1, 3.8.0",
         do="copy the folder that it names, move it out of the log directory, and start the broker again; where the line "
         "says logEndOffset=0, nothing was appended to it",
-        face=_without_topic_id,
+        face=_of_errors("process_failed", "does not have a topic ID"),
     ),
     KnownFace(
         "KAFKA-19407",

@@ -38,6 +38,7 @@ class Fetchers(StoryState):
         reader, replica = "a consumer", self.replicas[str(line.partition), "a consumer"]
         fields = {"from": number(line.fields["from"]), "to": optional(line, "to"), "by": reader}
         replica.reset = self.add_or_count(replica.reset, replace(line, node=None), "reset", **fields)
+        replica.reset.said |= {"diverged"} if line.says.text.startswith("Truncation") else set()
 
     def say_fetch_error(self, line: SourcedLine) -> None:
         replica = self.replica_of(line)

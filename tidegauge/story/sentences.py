@@ -21,6 +21,8 @@ from tidegauge.util.untrusted_text import visible
 
 _SENTENCE_END = re.compile(r"\. (?=[A-Z])")
 _REDPANDA = next(mark.pattern for mark in SYSTEMS if mark.says == "Redpanda")
+MOST_LINES = 5
+"""Lines of a headline that ordinary refusals may fill."""
 MOST_LOSSES = 5
 MOST_PARTITIONS = 12
 MOST_EVENTS = 4
@@ -54,6 +56,9 @@ def headline(story: Story, *, judged: bool = False, failures: int = 0) -> list[s
             else f"Nothing out of the ordinary is told: {number}, all of ordinary starts and leader changes."
         )
         lines += map(visible, _asides(story))
+    elif lines and not judged:
+        # What else was printed may be what was asked for.
+        lines += [visible(line) for line in _refusals(story)][: max(0, MOST_LINES - len(lines))]
     return lines
 
 
@@ -82,9 +87,21 @@ def _asides(story: Story) -> Iterator[str]:
         or (entry.kind == "quorum" and entry.fields["leader"] in (None, entry.node) and entry.node is not None)
     ]
     yield from (f"{entry_sentence(entry)}. No record is lost by that." for entry in resigned[:MOST_EVENTS])
+    yield from _refusals(story)
+
+
+def _refusals(story: Story) -> Iterator[str]:
+    """Say what a node answered another one, or did not, that passes: where it went on, it is out of the ordinary."""
     refused: dict[tuple[int | None, str], list[StoryEntry]] = defaultdict(list)
     for entry in story.entries:
-        if entry.kind in ("fetch_refused", "not_assigned", "not_leader", "epoch_refused", "unreachable", "not_controller"):
+        if not happened(entry) and entry.kind in (
+            "fetch_refused",
+            "not_assigned",
+            "not_leader",
+            "epoch_refused",
+            "unreachable",
+            "not_controller",
+        ):
             refused[entry.node, str(entry.fields.get("error", entry.kind)).partition(":")[0]].append(entry)
     for entries in list(refused.values())[:MOST_EVENTS]:
         more = f"; {len(entries) - 1:,} more such entries" if len(entries) > 1 else ""
@@ -156,6 +173,8 @@ def _left_open(name: str, entry: StoryEntry, kinds: Set[tuple[str, int | None]],
             line = f"the line `{name} starts at leader epoch ..` of the broker that it follows: where its log ended"
             return 1, "" if any(offset >= fields["from"] for offset in led.values()) else line
         return 1, "" if known else f"the lines `Truncating ..` of {who} just before it, and {ends}"
+    if entry.kind == "reset" and "diverged" in entry.said:
+        return 1, f"where the log of each broker that led {name} began and ended: {ends}"
     if entry.kind == "reset" and fields["from"] is not None and fields["to"] is not None and "by" not in fields:
         # It went back: to the end of its leader's log, or, to 0.8, to the start of all that the leader has.
         open_end = fields["to"] < fields["from"] and "start" not in entry.said and ("truncated", entry.node) not in kinds
@@ -371,11 +390,7 @@ def entry_sentence(entry: StoryEntry) -> str:
             f"{who} refused records from {fields['first_offset']} on, where {fields['expected_offset']} was expected"
         ),
         "corrupt": lambda: f"{fields.get('by') or who} found invalid records{_at_offset(fields['offset'])}{_times(fields)}",
-        "reset": lambda: (
-            f"{fields.get('by') or who} was out of range{_at(fields['from'])}"
-            + (f" and went to {fields['to']}" if fields["to"] is not None else "")
-            + _times(fields)
-        ),
+        "reset": lambda: _reset(entry, who),
         "epoch_refused": lambda: f"{who} was refused with {fields['error']}{_times(fields)}",
         "directory_failed": lambda: (
             f"the log directory {fields['directory']} of {who} failed"
@@ -456,6 +471,13 @@ def _election(fields: dict[str, object]) -> str:
         return f"no leader was left{epoch}"
     clean = {True: " cleanly", False: " UNCLEANLY", None: ""}[fields["clean"]]  # type: ignore[index]
     return f"broker {fields['leader']} was elected{clean}{epoch}"
+
+
+def _reset(entry: StoryEntry, who: str) -> str:
+    fields, at = entry.fields, _at(entry.fields["from"])
+    was = f"was{at} in a log that its leader has not" if "diverged" in entry.said else f"was out of range{at}"
+    went = f" and went to {fields['to']}" if fields["to"] is not None else ""
+    return f"{fields.get('by') or who} {was}{went}{_times(fields)}"
 
 
 def _quorum(entry: StoryEntry, who: str) -> str:

@@ -25,6 +25,10 @@ NOT_ALLOWED = (
     "Exiting because log truncation is not allowed for partition payments_of_the_day-20, current leader 1's latest offset "
     "460 is less than replica 2's latest offset 463 (kafka.server.ReplicaFetcherThread)"
 )
+NOT_ALLOWED_IN_0_8 = (
+    "log truncation is not allowed for topic test, Current leader 1's latest offset 0 is less than replica 2's latest "
+    "offset 151 (kafka.server.ReplicaFetcherThread)"
+)
 REGISTERED = (
     "ERROR Error while creating ephemeral at /brokers/ids/4, node already exists and owner '7205' does not match current "
     "session '7206' (kafka.zk.KafkaZkClient$CheckedEphemeral)"
@@ -387,7 +391,7 @@ def test_epochs_that_are_refused_for_a_moment_are_said_to_be_ordinary(telling: T
         "leader reported an error: UNKNOWN_LEADER_EPOCH (kafka.server.ReplicaFetcherThread)"
     )
     first = headline(telling(dated(refused.format(0), refused.format(1))))[1]
-    assert "broker 2 was refused with UNKNOWN_LEADER_EPOCH; 1 more such entries. That passes while" in first
+    assert "broker 2 was refused with UNKNOWN_LEADER_EPOCH; and 1 more such. That passes while" in first
 
 
 def test_a_start_that_was_cut_short_says_what_to_do(telling: Telling) -> None:
@@ -647,3 +651,11 @@ def test_a_consumer_that_found_a_truncation_leaves_open_what_was_lost(telling: T
     assert (only(reset, "reset")["from"], only(reset, "reset")["to"]) == (112, 103)
     assert headline(reset)[0].startswith("Whether data was lost, these lines do not tell: x-0: ")
     assert only(telling(dated(f"{detected} (the end offset from the broker is 103), but no reset policy is set")), "reset")
+
+
+def test_a_replica_of_0_8_that_may_not_truncate_names_itself_and_no_partition(telling: Telling) -> None:
+    failed = only(
+        telling(dated(f"FATAL [ReplicaFetcherThread-0-1], Halting because {NOT_ALLOWED_IN_0_8}")), "process_failed"
+    )
+    assert (failed["node"], failed["partition"]) == (2, None)
+    assert failed["error"].endswith("the leader's log ends at 0, this replica's at 151")

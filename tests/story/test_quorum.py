@@ -27,6 +27,7 @@ LEADER = (
 )
 TO = "Completed transition to {} from {} (org.apache.kafka.raft.QuorumState)"
 REJECTED = "Insufficient remaining votes to become leader (rejected by {}). We will backoff before retrying election again"
+UNSENT = "because the RPC got timed out before it could be sent. (kafka.server.BrokerLifecycleManager)"
 TIMED_OUT = "Election has timed out, backing off for 1000ms before becoming a candidate again (x)"
 UNREACHED = "Connection to node {} (c{}/10.0.0.9:9093) could not be established. Node may not be available. (x)"
 
@@ -116,3 +117,17 @@ def test_a_node_that_is_not_reached_is_ordinary_for_a_moment(telling: Telling, l
     assert [(entry.fields["times"], happened(entry)) for entry in often.entries] == [(5, True)]
     # Of a client's connection nothing is told.
     assert telling(dated(f"WARN [Producer clientId=p] {UNREACHED.format(2, 2)}")).entries == []
+
+
+def test_a_host_without_an_address_and_a_controller_that_hears_nothing_are_out_of_reach(telling: Telling) -> None:
+    story = telling(
+        dated(
+            "INFO [RaftManager id=1] Completed transition to CandidateState(localId=1, epoch=78, retries=13) (kafka)",
+            "WARN [RaftManager id=1] Error connecting to node kafka02:9093 (id: 2 rack: null) (org.apache.kafka.clients)",
+            *[f"INFO [BrokerLifecycleManager id=1] Unable to send a heartbeat {UNSENT}"] * 4,
+        )
+    )
+    peers = [entry.fields["peer"] for entry in story.entries if entry.kind == "unreachable"]
+    assert peers == [2, None]
+    assert any("it did not reach nodes 2" in line for line in headline(story))
+    assert any("node 1 could not reach the active controller, 4 times" in line for line in headline(story))

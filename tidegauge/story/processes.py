@@ -392,6 +392,11 @@ class Processes(StoryState):
         if node.quorum is not None and node.quorum.fields["leader"] is None:
             node.quorum.fields["unreachable"] = sorted(node.unreachable)
 
+    def say_unheard(self, line: SourcedLine) -> None:
+        """Tell a broker whose requests do not get to the active controller."""
+        node = self.nodes[self.key(line)]
+        node.unheard = self.add_or_count(node.unheard, replace(line, partition=None), "unreachable", peer=None)
+
     def say_voter_mismatch(self, line: SourcedLine) -> None:
         """Tell a controller that other voters know by the id of another directory: it does not vote for them."""
         node, fields = self.nodes[self.key(line)], {"voter": line.fields["voter"], "own": line.fields["own"]}

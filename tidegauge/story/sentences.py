@@ -104,7 +104,7 @@ def _refusals(story: Story) -> Iterator[str]:
         ):
             refused[entry.node, str(entry.fields.get("error", entry.kind)).partition(":")[0]].append(entry)
     for entries in list(refused.values())[:MOST_EVENTS]:
-        more = f"; {len(entries) - 1:,} more such entries" if len(entries) > 1 else ""
+        more = f"; and {len(entries) - 1:,} more such" if len(entries) > 1 else ""
         name = f"{entries[0].partition}: " if entries[0].partition else ""
         more += ", and the line behind it says which" if entries[0].fields.get("error") == AN_ERROR else ""
         yield (
@@ -343,7 +343,10 @@ def entry_sentence(entry: StoryEntry) -> str:
             f"{fields['own']}{_times(fields)}"
         ),
         "quorum": lambda: _quorum(entry, who),
-        "unreachable": lambda: f"{who} could not reach node {fields['peer']}{_times(fields)}",
+        "unreachable": lambda: (
+            f"{who} could not reach {'the active controller' if fields['peer'] is None else 'node ' + str(fields['peer'])}"
+            f"{_times(fields)}"
+        ),
         "not_registered": lambda: (
             f"the controller has another registration of {who}, or none: {fields['error']}{_times(fields)}"
             if "times" in fields

@@ -126,6 +126,7 @@ class NodeStory:
     unregistered: StoryEntry | None = None
     refused_by_controller: StoryEntry | None = None
     inactive: StoryEntry | None = None
+    unheard: StoryEntry | None = None
     undeleted: StoryEntry | None = None
     behind: StoryEntry | None = None
     unmoved: StoryEntry | None = None

@@ -59,6 +59,10 @@ _REGISTRATION = (
     r"(?=.*?\bleader=(?P<leader>-?\d+))(?=.*?\bleaderEpoch=(?P<leader_epoch>\d+))(?=.*?\bpartitionEpoch=(?P<version>\d+))"
 )
 
+_CHANNEL = (
+    r"\[(?:RaftManager (?:id|nodeId)|TransactionCoordinator id|Controller id|ReplicaFetcher replicaId|"
+    r"(?:Broker|Node)ToControllerChannelManager (?:broker|id))=(?P<node>\d+)[^\]]*\] $"
+)
 _RAFT = r"\[RaftManager (?:id|nodeId)=(?P<node>\d+)\] $"
 _RAFT_STATE = (
     r"(?P<state>Unattached|Voted|Prospective|Candidate|Follower|Leader|Resigned)(?:State)?\((?:[^()=]{1,20}=[^()=,]*, ?){0,3}"
@@ -122,7 +126,7 @@ _PROCESS: tuple[Row, ...] = (
     ("fatal", "Shutdown broker because ", r"(?P<error>(?:all log dirs(?: in)?|none of the specified log dirs from|the metadata log dir) .+? (?:ha(?:ve|s) failed|can be created or validated))", "", ("1.0", None), "LogManager"),
     ("fatal", "Halting due to unrecoverable I/O error", r"(?P<error>[^(]*)", "", (None, "0.11"), "ReplicaManager"),
     ("fatal", "Disk error while replicating data", rf"(?: for {_ANY_TP})?", "", (None, "0.11"), "ReplicaFetcherThread"),
-    ("fatal", "because log truncation is not allowed for ", rf"(?:partition |topic )?{_ANY_TP},? {{1,3}}[Cc]urrent leader(?:'s| (?P<leader>\d+)'s) latest offset (?P<leader_end>\d+) is less than replica(?:'s| \d+'s) latest offset (?P<log_end>\d+)", "", (None, "2.0"), "ReplicaFetcherThread"),
+    ("fatal", "because log truncation is not allowed for ", rf"(?:partition |topic )?(?:{_ANY_TP}|[\w.\-]+),? {{1,3}}[Cc]urrent leader(?:'s| (?P<leader>\d+)'s) latest offset (?P<leader_end>\d+) is less than replica(?:'s| (?P<node>\d+)'s) latest offset (?P<log_end>\d+)", "", (None, "2.0"), "ReplicaFetcherThread"),
     ("fatal", "because log truncation is not allowed", r"(?P<error>[^(]*)", "", (None, "2.0"), "ReplicaFetcherThread"),
     ("fatal", "The Cluster ID ", r"(?P<cluster_id>[\w\-]{22}) doesn't match stored clusterId (?:Some\()?(?P<stored>[\w\-]{22})", "", ("2.4", "3.9"), "KafkaServer"),
     ("fatal", "Invalid cluster.id in: ", r"\S+\. Expected (?P<cluster_id>[\w\-]{22}), but read (?P<stored>[\w\-]{22})", "", ("3.7", None), "MetaPropertiesEnsemble"),
@@ -162,8 +166,10 @@ _NODES: tuple[Row, ...] = (
     ("quorum-timeout", "Election has timed out, backing off for ", "", _RAFT, ("3.5", None), "KafkaRaftClient"),
     ("quorum-timeout", "Election timed out before receiving sufficient vote responses", "", _RAFT, ("4.0", None), "KafkaRaftClient"),
     ("quorum-alone", "Did not receive fetch request from the majority of the voters within ", r"(?P<limit>\d+)ms", "", ("3.7", None), "LeaderState"),
-    ("unreachable", "Connection to node ", r"(?P<peer>\d+) (?:\([^)]*\) )?could not be established", r"\[(?:RaftManager (?:id|nodeId)|Controller id|ReplicaFetcher replicaId|(?:Broker|Node)ToControllerChannelManager (?:broker|id))=(?P<node>\d+)[^\]]*\] $", ("1.0", None), "NetworkClient"),
-    ("unreachable", "Disconnecting from node ", r"(?P<peer>\d+) (?:on \S+ )?due to (?:socket connection setup|request) timeout", r"\[(?:RaftManager (?:id|nodeId)|TransactionCoordinator id|Controller id|ReplicaFetcher replicaId|(?:Broker|Node)ToControllerChannelManager (?:broker|id))=(?P<node>\d+)[^\]]*\] $", ("2.7", None), "NetworkClient"),
+    ("unreachable", "Connection to node ", r"(?P<peer>\d+) (?:\([^)]*\) )?could not be established", _CHANNEL, ("1.0", None), "NetworkClient"),
+    ("unreachable", "Disconnecting from node ", r"(?P<peer>\d+) (?:on \S+ )?due to (?:socket connection setup|request) timeout", _CHANNEL, ("2.7", None), "NetworkClient"),
+    ("unreachable", "Error connecting to node ", r"\S+ \(id: (?P<peer>\d+)", _CHANNEL, ("2.4", None), "NetworkClient"),
+    ("unheard", "because the RPC got timed out before it could be sent", "", r"\[BrokerLifecycleManager id=(?P<node>\d+)[^\]]*\] Unable to (?:send a heartbeat|register the broker) $", ("2.8", None), "BrokerLifecycleManager"),
     ("unreachable", "Cancelled in-flight BROKER_HEARTBEAT request ", r".*? due to node (?P<peer>\d+) being disconnected", r"\[(?:Broker|Node)ToControllerChannelManager (?:broker|id)=(?P<node>\d+)[^\]]*\] $", ("3.2", None), "NetworkClient"),
     ("unreachable", "fails to send request ", r"(?>.*? to broker )(?:id:|Node\(|\S+ \(id: ?)(?P<peer>\d+)", r"Controller (?P<node>\d+) epoch \d+ $", (None, "3.9"), "RequestSendThread"),
 )

@@ -402,7 +402,7 @@ def test_a_number_in_an_exception_is_no_date(telling: Telling) -> None:
 
 
 def test_a_replica_that_cannot_begin_anew_and_one_that_its_leader_does_not_count_are_told(telling: Telling) -> None:
-    error = "java.lang.IllegalStateException: Compaction for partition [x,0] cannot be aborted and paused"
+    error = "java.lang.IllegalStateException: Compaction for partition [x,0] cannot be aborted and paused: LogCleaningPaused"
     getting = "ERROR [ReplicaFetcherThread-1-2], Error getting offset for partition [x,0] to broker 2 (kafka.server.X)"
     refused = telling(dated(getting, error))
     assert (only(refused, "fetch_refused")["leader"], only(refused, "fetch_refused")["error"]) == (2, error)

@@ -285,7 +285,8 @@ def _telling(events: Sequence[StoryEntry]) -> Sequence[StoryEntry]:
 def entry_sentence(entry: StoryEntry) -> str:
     """Say what an entry says."""
     of_any_node = (
-        entry.kind in ("controller", "voter_mismatch", "quorum", "unreachable", "metadata_behind", "migration")
+        entry.kind
+        in ("controller", "voter_mismatch", "quorum", "unreachable", "metadata_behind", "migration", "thread_died")
         or "any node" in entry.said
     )
     fields, role = entry.fields, "node" if of_any_node else "broker"

@@ -30,7 +30,7 @@ from tidegauge.traces.problems import Problem
 QUIET = frozenset({"leader", "follower", "loaded", "start", "stop", "controller"})
 """Kinds that every healthy restart has: a partition with nothing else had nothing happen."""
 LASTING = (
-    *("AuthorizationException", "CorruptRecordException", "IllegalStateException", "KafkaStorageException"),
+    *("AuthorizationException", "CorruptRecordException", "KafkaStorageException", "LogCleaningPaused"),
     "UnknownServerException",
 )
 """Errors of a fetch that no restart, and no change of the leader, brings with it."""

@@ -371,7 +371,9 @@ def test_a_file_that_no_broker_made_stops_the_loading_of_the_logs(telling: Telli
     story = telling(dated(loading, recovering, LOADING, error))
     failed = only(story, "process_failed")
     assert (failed["node"], failed["error"]) == (2, f"loading its logs: {error}")
-    assert any("find the file of that name" in line for line in headline(story))
+    assert any("find the file, .log or .index" in line for line in headline(story))
+    nameless = loading.replace(error, "java.lang.StringIndexOutOfBoundsException: String index out of range: -1")
+    assert any("not named as a partition is" in line for line in headline(telling(dated(nameless))))
 
 
 def test_a_task_that_found_no_file_names_it_and_one_of_a_failed_directory_does_not(telling: Telling) -> None:
@@ -424,3 +426,11 @@ def test_records_that_a_follower_could_not_read_are_asked_for_again(telling: Tel
 def test_an_error_that_no_line_says_is_said_to_be_in_the_line_behind(telling: Telling) -> None:
     story = telling(dated(f"ERROR {FETCHER} Error for partition x-0 at offset 7 (kafka.server.ReplicaFetcherThread)"))
     assert any("an error, and the line behind it says which" in line for line in headline(story))
+
+
+def test_a_log_that_is_compacted_no_more_says_why(telling: Telling) -> None:
+    warning = "WARN [kafka-log-cleaner-thread-0]: Unexpected exception thrown when cleaning log Log(dir=/d/x-0, topic=x). "
+    error = "org.apache.kafka.common.errors.CorruptRecordException: Record size 0 is less than the minimum record overhead"
+    story = telling(dated(f"{warning}Marking its partition (x-0) as uncleanable (kafka.log.LogCleaner)", error))
+    assert only(story, "uncleanable")["error"] == error
+    assert any("kafka-dump-log" in line for line in headline(story))

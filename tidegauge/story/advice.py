@@ -65,7 +65,11 @@ _STEPS = (
     ),
     (
         ("loading its logs: java.lang.NumberFormatException",),
-        "find the file of that name, .log or .index, in its log directories and move it away: each name there is an offset",
+        "find the file, .log or .index, or the folder that has this name in its log directories, and move it away",
+    ),
+    (
+        ("loading its logs: java.lang.StringIndexOutOfBoundsException",),
+        "find the folder in its log directories that is not named as a partition is, topic-number, and move it away",
     ),
     (
         ("Received request or response with leader",),
@@ -136,6 +140,11 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
     if any(entry.kind == "produce_refused" and "NotEnoughReplicas" in str(entry.fields["error"]) for entry in entries):
         steps.append(
             "bring back the replicas that left the ISR, which is smaller than min.insync.replicas: no record is lost by it"
+        )
+    if any(entry.kind == "uncleanable" for entry in entries):
+        steps.append(
+            "look for an invalid batch in the segments of that broker with kafka-dump-log; the log grows until the broker "
+            "starts again and can compact it"
         )
     if any(entry.kind == "corrupt" and "fetched" in entry.said for entry in entries):
         steps.append(

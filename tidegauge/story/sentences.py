@@ -394,6 +394,7 @@ def entry_sentence(entry: StoryEntry) -> str:
             f"{who} refused records from {fields['first_offset']} on, where {fields['expected_offset']} was expected"
         ),
         "corrupt": lambda: f"{fields.get('by') or who} found invalid records{_at_offset(fields['offset'])}{_times(fields)}",
+        "uncleanable": lambda: f"{who} compacts it no more: {_first_sentence(fields['error'] or 'no line says why')}",
         "reset": lambda: _reset(entry, who),
         "epoch_refused": lambda: f"{who} was refused with {fields['error']}{_times(fields)}",
         "directory_failed": lambda: (

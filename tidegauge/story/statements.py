@@ -131,7 +131,7 @@ _PROCESS: tuple[Row, ...] = (
     ("fatal", "The Cluster ID ", r"(?P<cluster_id>[\w\-]{22}) doesn't match stored clusterId (?:Some\()?(?P<stored>[\w\-]{22})", "", ("2.4", "3.9"), "KafkaServer"),
     ("fatal", "Invalid cluster.id in: ", r"\S+\. Expected (?P<cluster_id>[\w\-]{22}), but read (?P<stored>[\w\-]{22})", "", ("3.7", None), "MetaPropertiesEnsemble"),
     ("fatal", "A broker is already registered on the path ", r"/brokers/ids/(?P<node>\d+)", "", (None, None), "ZkUtils"),
-    ("fatal", "There was an error in one of the threads during logs loading: ", r"(?P<error>.+?)(?: \(kafka\.|$)", "", ("0.9", None), "LogManager"),
+    ("fatal", "There was an error in one of the threads during logs loading: ", r"(?P<error>.+?)(?: \(kafka\.|$)", "", ("0.8.2", None), "LogManager"),
     ("fatal", "Fatal error during ", r"(?P<error>\w+ (?:startup|shutdown))", "", (None, "3.9"), "KafkaServer"),
     ("fatal", "Exiting Kafka due to fatal exception", r"(?P<error>[^(]*)", "", (None, None), "Kafka$"),
     ("fatal", "Got exception while starting SharedServer", "", r"\[SharedServer id=(?P<node>\d+)\] $", ("3.4", None), "SharedServer"),
@@ -209,6 +209,7 @@ _LOG: tuple[Row, ...] = (
     ("corrupt", " is invalid, cause: Record is corrupt", "", rf"(?P<reader>Record) for partition {TP} at offset (?P<offset>\d+)$", (None, None), "Fetcher of a consumer"),
     ("corrupt", "Corruption found in segment ", r"\d+(?: of log (?P<tp>(?>[A-Za-z0-9._\-]+-\d+)))?,? truncating to offset (?P<offset>\d+)", "", (None, None), "Log, LogLoader"),
     ("corrupt", "Found invalid offset during recovery", rf"(?: for log {TP})?\. Deleting the corrupt segment and creating an empty one with starting offset (?P<offset>\d+)", "", (None, None), "Log, LogLoader"),
+    ("uncleanable", " as uncleanable", "", rf"Marking its partition \({TP}\)$", ("2.2", None), "LogCleaner"),
     ("corrupt", "Found invalid messages in log segment ", r"\S*?[/\\](?P<tp>[^/\\\s]+-\d+)[/\\]\d+\.log at byte offset (?P<byte>\d+)", "", (None, None), "LogSegment"),
 )
 

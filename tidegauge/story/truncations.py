@@ -304,6 +304,10 @@ class Truncations(StoryState):
 
     say_index_offset = say_corrupt
 
+    def say_uncleanable(self, line: SourcedLine) -> None:
+        """Tell a log that its broker compacts no more: its cleaner met an error there."""
+        self.add(line, "uncleanable", line.partition, error=line.error or None)
+
 
 def relate(entry: StoryEntry) -> None:
     """Say how a truncation lies to the high watermark before it."""

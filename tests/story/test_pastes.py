@@ -611,10 +611,10 @@ def test_a_replica_that_went_back_leaves_open_what_it_lost_unless_the_truncation
     assert headline(telling(dated(back)))[0].startswith("Whether data was lost, these lines do not tell: x-0: ")
     forth = OLD_HANDLED.format(350, 378)
     assert headline(telling(dated(forth)))[0] == "No loss of data is told by these logs."
-    told = telling(
+    whole = telling(
         dated(f"WARN {OLD_RESET.format('from 378 ', 'latest', 350)}", "INFO Truncating log x-0 to offset 350.", back)
     )
-    assert [loss.records for loss in told.losses] == [28]
+    assert [loss.records for loss in whole.losses] == [28]
 
 
 @pytest.mark.parametrize(

@@ -67,8 +67,9 @@ def check_one_leader(st: s.State, epoch: int, leader: int) -> None:
 
 def open_term(st: s.State, b: int) -> None:
     """Note that replica b, whose epoch and log are up to date, begins to lead; check DATA-01 and DATA-03."""
-    # An unclean election in a removed epoch can no longer be seen, so such a term could be accused wrongly.
-    if st[s.REPLICAS + b, s.EPOCH] <= st[s.PARTITION, s.FORGOTTEN_UPTO]:
+    # Such a term could be accused wrongly: an unclean election in a removed epoch can no longer be seen; and a leader that
+    # was elected before it lost its disk may be back before its session has ended, and leads on without it.
+    if st[s.REPLICAS + b, s.EPOCH] <= max(st[s.PARTITION, s.FORGOTTEN_UPTO], st[s.REPLICAS + b, s.LOST_UPTO]):
         forget_appends(st, b)
         return
     room_for_a_term(st)
@@ -218,14 +219,6 @@ def check_claim(st: s.State, earlier: int, later: int, claim: int, rule: int) ->
     elif leo == UNKNOWN:
         undecided(st, rule, 1 << field.LEO)
     elif leo < end:
-        # A broker that is back before its session has ended leads on in its epoch, maybe without its disk, until the
-        # controller has heard of it: it was elected once, with its log of then.
-        for t in range(later):
-            if (st[s.term(st, t), s.T_EPOCH], st[s.term(st, t), s.T_LEADER]) == (
-                st[s.term(st, later), s.T_EPOCH],
-                st[s.term(st, later), s.T_LEADER],
-            ):
-                return
         decide(st, rule, False, field.LEO, end, leo)
     elif st[s.term(st, earlier), s.T_CACHED] == UNKNOWN or st[s.term(st, later), s.T_CACHED] == UNKNOWN:
         undecided(st, rule, 1 << field.EPOCHS)

@@ -52,8 +52,11 @@ def lines_missing(st: s.State, node: int) -> None:
             st[s.REPLICAS + b, s.LOST] = UNKNOWN
         return
     forget_appends(st, node)
+    # Lines that are missing do not make an earlier election one without its log.
+    lost_upto = st[s.REPLICAS + node, s.LOST_UPTO]
     for k in range(s.REPLICA):
         st[s.REPLICAS + node, k] = UNKNOWN
+    st[s.REPLICAS + node, s.LOST_UPTO] = lost_upto
     st[s.PARTITION, s.DELETIONS_UNOBSERVED] = 1
     for other in range(n):
         in_flight_unknown(st, s.pair(st, node, other))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tidegauge.story.losses import Loss
+from tidegauge.story.state import StoryEntry
 from tidegauge.story.story import Story
 from tidegauge.traces.kafka_logs.capture import read, shipped
 from tidegauge.traces.schema import Event
@@ -315,3 +316,10 @@ def test_a_story_tells_what_clients_lost_and_nothing_committed_beyond(
     losses: list[Loss], lost: list[tuple[str, int]], differs: int
 ) -> None:
     assert len(list(contradictions(Story(losses=losses), lost))) == differs
+
+
+@pytest.mark.parametrize(("isr", "differs"), [([1], 0), ([1, 2], 1)])
+def test_a_record_on_a_lost_disk_is_left_open_only_where_no_other_replica_was_in_sync(isr: list[int], differs: int) -> None:
+    shrunk = StoryEntry("isr_changed", "a-0", 1, "", ["a:1"], 1, {"from": None, "to": isr, "accepted": True})
+    emptied = StoryEntry("replica_lost", "a-0", 1, "", ["a:2"], 2, {"directory": "/d"})
+    assert len(list(contradictions(Story(entries=[shrunk, emptied]), [("a-0", 3)]))) == differs

@@ -55,15 +55,18 @@ class KnownFace(NamedTuple):
     face: Face
 
 
+def _seen(entry: StoryEntry) -> Sighting:
+    return entry.node, entry.sources[0].rpartition(":")[0], entry.sources
+
+
+def _of_entries(kind: str, fits: Callable[[StoryEntry], bool]) -> Face:
+    """Look for entries of a kind that fit."""
+    return lambda telling, _losses: (_seen(entry) for entry in telling.entries if entry.kind == kind and fits(entry))
+
+
 def _of_errors(kind: str, text: str) -> Face:
     """Look for entries of a kind whose error, or cause, has this text."""
-
-    def face(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting]:
-        for entry in telling.entries:
-            if entry.kind == kind and text in str(entry.fields.get("cause") or entry.fields["error"]):
-                yield entry.node, entry.sources[0].rpartition(":")[0], entry.sources
-
-    return face
+    return _of_entries(kind, lambda entry: text in str(entry.fields.get("cause") or entry.fields["error"]))
 
 
 def _of_lines(*kinds: str) -> Face:
@@ -81,20 +84,15 @@ def _truncation_not_allowed(telling: Telling, _losses: Sequence[Loss]) -> Iterat
             yield line.node, line.file, [line.at]
 
 
-def _open_on_windows(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting]:
-    """Look for a directory of Windows that failed because a file could not be renamed or deleted."""
-    for entry in telling.entries:
-        if entry.kind == "directory_failed" and "\\" in entry.fields["directory"]:
-            why = entry.fields.get("error", "")
-            if any(text in why for text in ("AccessDenied", *USED_BY_ANOTHER)):
-                yield entry.node, entry.sources[0].rpartition(":")[0], entry.sources
+def _is_open_on_windows(failed: StoryEntry) -> bool:
+    """Return whether a directory of Windows failed because a file could not be renamed or deleted."""
+    why = failed.fields.get("error", "")
+    return "\\" in failed.fields["directory"] and any(text in why for text in ("AccessDenied", *USED_BY_ANOTHER))
 
 
-def _flushed_a_renamed_folder(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting]:
-    for entry in telling.entries:
-        why = str(entry.fields.get("error"))
-        if entry.kind == "directory_failed" and why.startswith("flushing log") and RENAMED_FOLDER.search(why):
-            yield entry.node, entry.sources[0].rpartition(":")[0], entry.sources
+def _was_flushed_after_a_rename(failed: StoryEntry) -> bool:
+    why = str(failed.fields.get("error"))
+    return why.startswith("flushing log") and RENAMED_FOLDER.search(why) is not None
 
 
 def _refused_for_ever(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting]:
@@ -108,17 +106,13 @@ def _refused_for_ever(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sig
             yield node, file, [line.at for line in refused]
 
 
-def _reset_in_a_loop(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting]:
-    for entry in telling.entries:
-        if entry.kind == "reset" and entry.fields["from"] == entry.fields["to"] and entry.fields["times"] >= OFTEN:
-            yield entry.node, entry.sources[0].rpartition(":")[0], entry.sources
+def _is_in_a_loop(reset: StoryEntry) -> bool:
+    return bool(reset.fields["from"] == reset.fields["to"] and reset.fields["times"] >= OFTEN)
 
 
-def _emptied_by_a_race(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting]:
-    """Look for a replica that was ahead of the start of its leader's log and began anew there."""
-    for entry in telling.entries:
-        if entry.kind == "reset" and "start" in entry.said and (entry.fields["from"] or 0) > entry.fields["to"]:
-            yield entry.node, entry.sources[0].rpartition(":")[0], entry.sources
+def _was_emptied_by_a_race(reset: StoryEntry) -> bool:
+    """Return whether a replica that was ahead of the start of its leader's log began anew there."""
+    return "start" in reset.said and (reset.fields["from"] or 0) > reset.fields["to"]
 
 
 def _full_segment(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting]:
@@ -139,7 +133,7 @@ def _stale_fetch_state(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Si
     }
     for entry in telling.entries:
         if entry.kind == "append_refused" and (entry.partition, entry.node) not in truncated:
-            yield entry.node, entry.sources[0].rpartition(":")[0], entry.sources
+            yield _seen(entry)
     yield from _of_lines("offset-mismatch")(telling, _losses)
 
 
@@ -186,7 +180,7 @@ ROWS = (
         fixed_in=None,
         do="run the broker on Linux, in a container or WSL; here, remove the folder of a topic that was to be deleted while "
         "the broker is stopped, and nothing else",
-        face=_open_on_windows,
+        face=_of_entries("directory_failed", _is_open_on_windows),
     ),
     KnownFace(
         "KAFKA-2477",
@@ -194,7 +188,7 @@ ROWS = (
         since=None,
         fixed_in="0.9.0.0",
         do="keep its leader and the other replicas running until this one has copied all; then upgrade",
-        face=_emptied_by_a_race,
+        face=_of_entries("reset", _was_emptied_by_a_race),
     ),
     KnownFace(
         "KAFKA-2729",
@@ -258,7 +252,7 @@ ROWS = (
         since="3.0.0",
         fixed_in="3.5.2",
         do="start the broker again, then upgrade: the disk itself is not at fault",
-        face=_flushed_a_renamed_folder,
+        face=_of_entries("directory_failed", _was_flushed_after_a_rename),
     ),
     KnownFace(
         "KAFKA-15608",
@@ -269,7 +263,7 @@ ROWS = (
         since="2.7.0",
         fixed_in=None,
         do="make another replica that is in the ISR leader, or write one record to the partition; do not elect uncleanly",
-        face=_reset_in_a_loop,
+        face=_of_entries("reset", _is_in_a_loop),
     ),
     KnownFace(
         "KAFKA-16814",
@@ -303,7 +297,7 @@ ROWS = (
         fixed_in="3.4.1",
         do="nothing: compare the high watermark of the follower's line before it",
         face=lambda telling, _losses: (
-            (entry.node, entry.sources[0].rpartition(":")[0], entry.sources)
+            _seen(entry)
             for entry in telling.entries
             if entry.kind == "high_watermark_fell" and "doubtful" in entry.said and _raised_before(entry, telling)
         ),

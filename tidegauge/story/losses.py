@@ -239,7 +239,7 @@ class _Bill:
         """
         if loss.why != DISK or loss.node is not None or loss.end is None:
             return False
-        begun = self._event_of(loss)
+        begun = self._event_of(loss.cause)
         later = [one for one in self.led if begun is not None and one.order > begun.order and one.node != begun.node]
         # Nobody led, nobody truncated: the other replicas have it, or no line tells.
         if not later and not loss.nodes:
@@ -252,14 +252,14 @@ class _Bill:
             if begun is not None and begun.order < entry.order < later[0].order
         )
 
-    def _event_of(self, loss: Loss) -> _Led | None:
-        """Return the leader that began without the records, of a loss that is due to one."""
-        fitting = [one for one in self.led if (one.disk if loss.why == DISK else one.clean is False)]
-        return next((one for one in fitting if one.epoch == loss.cause[1]), None)
+    def _event_of(self, cause: tuple[str, object]) -> _Led | None:
+        """Return the leader that began without the records, of a cause that is one."""
+        fitting = [one for one in self.led if (one.disk if cause[0] == DISK else one.clean is False)]
+        return next((one for one in fitting if one.epoch == cause[1]), None)
 
     def _note_tail(self, loss: Loss) -> None:
         """Say that a leader whose disk was lost may have had more: what no other replica had fetched."""
-        begun = self._event_of(loss) if loss.why == DISK else None
+        begun = self._event_of(loss.cause) if loss.why == DISK else None
         before = [one for one in self.led if begun is not None and one.order < begun.order]
         if begun is not None and before and before[-1].node == begun.node:
             loss.missing_line = end_of_lost_log(begun.node)
@@ -324,7 +324,7 @@ class _Bill:
         elif truncation.basis == "reset" and start is not None and start < to:
             to = start  # its leader has written since: what stands there is another record
         cause = self._cause(truncation, led)
-        event = next((one for one in self.led if one.epoch == cause[1] and (one.disk or one.clean is False)), None)
+        event = self._event_of(cause)
         time = event.time if event is not None and cause[0] in (UNCLEAN, DISK) else truncation.time
         bound, committed_to = self._committed_to(truncation, led)
         sources = list(

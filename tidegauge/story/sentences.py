@@ -10,11 +10,12 @@ Rules of this file
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
+from typing import NamedTuple
 
 from tidegauge.story.advice import step_for_process
 from tidegauge.story.losses import BELOW, BROKEN, DISK, NEVER, UNCLEAN, Loss, end_of_lost_log
 from tidegauge.story.state import AN_ERROR, NO_LEADER, StoryEntry
-from tidegauge.story.story import Story, happened
+from tidegauge.story.story import PASSING, Story, happened
 from tidegauge.traces.kafka_logs.discovery.identify import SYSTEMS
 from tidegauge.traces.problems import counted
 from tidegauge.util.untrusted_text import visible
@@ -94,14 +95,7 @@ def _refusals(story: Story) -> Iterator[str]:
     """Say what a node answered another one, or did not, that passes: where it went on, it is out of the ordinary."""
     refused: dict[tuple[int | None, str], list[StoryEntry]] = defaultdict(list)
     for entry in story.entries:
-        if not happened(entry) and entry.kind in (
-            "fetch_refused",
-            "not_assigned",
-            "not_leader",
-            "epoch_refused",
-            "unreachable",
-            "not_controller",
-        ):
+        if not happened(entry) and entry.kind in PASSING:
             refused[entry.node, str(entry.fields.get("error", entry.kind)).partition(":")[0]].append(entry)
     for entries in list(refused.values())[:MOST_EVENTS]:
         more = f"; and {len(entries) - 1:,} more such" if len(entries) > 1 else ""
@@ -124,29 +118,49 @@ def _losses(story: Story) -> Iterator[str]:
         yield f"... and {len(worst) - MOST_LOSSES:,} more losses; --json has all of them."
 
 
-def _undecided_loss(story: Story) -> str:
-    """Say what may have cost records, and the one line that would tell; empty if no entry leaves that open."""
-    open_entries = []
+class _Open(NamedTuple):
+    """An entry that leaves open whether records were lost; the least one tells most."""
+
+    rank: int
+    internal: bool
+    order: int
+    partition: str
+    entry: StoryEntry
+    missing_line: str
+
+
+def _open_entries(story: Story) -> Iterator[_Open]:
+    """Yield the entries that leave open whether records were lost."""
     for name, entries in story.of_partitions().items():
         kinds = {(one.kind if one.fields.get("relation") != "no effect" else "kept", one.node) for one in entries}
         led = {one.fields["leader_epoch"]: one.fields["offset"] for one in entries if one.kind == "leader"}
-        alone: int | None = None
+        isr: list[int] | None = None
         for entry in entries:
             rank, missing_line = _left_open(name, entry, kinds, led)
             # What the only replica in sync had is nowhere else: no other one has to truncate, so no line counts it.
-            if entry.kind == "replica_lost" and alone == entry.node is not None:
+            if entry.kind == "replica_lost" and isr == [entry.node]:
                 rank, missing_line = 0, end_of_lost_log(entry.node)
-            isr = entry.fields.get("to" if entry.kind == "isr_changed" else "isr")
-            alone = alone if not isinstance(isr, list) else isr[0] if len(isr) == 1 else None
+            changed = entry.fields.get("to" if entry.kind == "isr_changed" else "isr")
+            isr = changed if isinstance(changed, list) else isr
             if missing_line:
-                open_entries.append((rank, name.startswith("__"), entry.order, name, entry, missing_line))
+                yield _Open(rank, name.startswith("__"), entry.order, name, entry, missing_line)
+
+
+def undecided_partitions(story: Story) -> set[str]:
+    """Return the partitions of which the lines leave open whether records were lost."""
+    return {left.partition for left in _open_entries(story)}
+
+
+def _undecided_loss(story: Story) -> str:
+    """Say what may have cost records, and the one line that would tell; empty if no entry leaves that open."""
+    open_entries = list(_open_entries(story))
     if not open_entries:
         return ""
-    *_, name, entry, missing_line = min(open_entries, key=lambda undecided: undecided[:3])
+    worst = min(open_entries, key=lambda left: left[:3])
     others = len(open_entries) - 1
     more = f" ({others:,} more such {'entry' if others == 1 else 'entries'})" if others else ""
-    says = f"{name}: {entry_sentence(entry)}{more}"
-    return f"Whether data was lost, these lines do not tell: {says}. What would: {missing_line}."
+    says = f"{worst.partition}: {entry_sentence(worst.entry)}{more}"
+    return f"Whether data was lost, these lines do not tell: {says}. What would: {worst.missing_line}."
 
 
 def _left_open(name: str, entry: StoryEntry, kinds: Set[tuple[str, int | None]], led: Mapping[int, int]) -> tuple[int, str]:

@@ -29,8 +29,13 @@ from tidegauge.traces.problems import Problem
 
 QUIET = frozenset({"leader", "follower", "loaded", "start", "stop", "controller"})
 """Kinds that every healthy restart has: a partition with nothing else had nothing happen."""
+PASSING = frozenset({"epoch_refused", "fetch_refused", "not_assigned", "not_leader", "unreachable", "not_controller"})
+"""Kinds that pass while a broker restarts, a leader changes or a topic is made: they count where they go on."""
 LASTING = (
-    *("AuthorizationException", "CorruptRecordException", "KafkaStorageException", "LogCleaningPaused"),
+    "AuthorizationException",
+    "CorruptRecordException",
+    "KafkaStorageException",
+    "LogCleaningPaused",
     "UnknownServerException",
 )
 """Errors of a fetch that no restart, and no change of the leader, brings with it."""
@@ -120,7 +125,7 @@ def happened(entry: StoryEntry) -> bool:
         # Every start, and every change of the leader, has a moment without one.
         open_end = not entry.said & {"ended", "stopping"} and not entry.fields.get("resigned")
         return entry.fields["leader"] is None and (open_end or entry.fields["elections"] > 1)
-    if entry.kind in ("epoch_refused", "fetch_refused", "not_assigned", "not_leader", "unreachable", "not_controller"):
+    if entry.kind in PASSING:
         lasts = any(name in str(entry.fields.get("error")) for name in LASTING)
         return lasts or bool(entry.fields["times"] > 3)
     return True

@@ -1,5 +1,6 @@
 """The files of a capture as lines, and the choice of some of them: those of a node, of the brokers, of a logger."""
 
+import re
 from collections.abc import Callable, Sequence
 from random import Random
 
@@ -7,6 +8,14 @@ Files = dict[str, list[str]]
 """The text logs of a capture as lines, by path (`n1/server.log`)."""
 
 Choice = Callable[[Random, Files], Sequence[str]]
+
+
+_AT_INFO = re.compile(r"\[[^\]]*\] (?:INFO|WARN|ERROR|FATAL) |(?!\[\d{4}-)")
+
+
+def is_at_info(line: str) -> bool:
+    """Return whether a logger at INFO writes the line, or it goes on with another."""
+    return _AT_INFO.match(line) is not None
 
 
 def node(path: str) -> str:

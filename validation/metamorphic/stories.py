@@ -26,7 +26,7 @@ from typing import Any
 from tidegauge.story.losses import DISK, Loss
 from tidegauge.story.story import Story, story_of
 from validation.metamorphic.cases import HALVES, LAYOUTS
-from validation.metamorphic.log_files import Files
+from validation.metamorphic.log_files import Files, is_at_info
 from validation.metamorphic.losses import LOSSES
 from validation.metamorphic.mixtures import MIXTURES, ONE_DIRECTORY, halves
 from validation.metamorphic.tree import Tree, is_log, joined, lines, tree_of, write
@@ -50,7 +50,6 @@ LESS_SURE = {
 }
 """Values of a loss that say less than others."""
 _STAMP = re.compile(r"^(\[[\d\-: ,]+\] [A-Z]+) (?!\[(?:~|main|[\w-]*[Tt]hread[\w-]*|kafka-\d[\w-]*|quorum-[\w-]+)\])")
-_INFO = re.compile(r"\[[^\]]*\] (?:INFO|WARN|ERROR|FATAL) |(?!\[\d{4}-)")
 _SETTING = re.compile(r"\t[\w.]+ = ")
 """A line of the settings that each start prints: half of a short log, and nothing happens in it."""
 _NO_THREAD = "~"
@@ -108,7 +107,7 @@ def info_logs(folder: Path) -> Mapping[str, list[str]]:
         name: [
             _STAMP.sub(rf"\1 [{_NO_THREAD}] ", line)
             for line in texts
-            if not _SETTING.match(line) and (not traced or _INFO.match(line))
+            if not _SETTING.match(line) and (not traced or is_at_info(line))
         ]
         for name, texts in logs.items()
         if texts

@@ -1,7 +1,7 @@
 """What happens to a cluster while its clients write: a function per incident of `shapes.INCIDENTS`."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from random import Random
 
 from validation.real_clusters.clients import Load
@@ -116,6 +116,14 @@ def _preferred_election(cluster: RunningCluster, _load: Load, random: Random) ->
     time.sleep(2)
 
 
+def _leave_alone(cluster: RunningCluster, alone: ClusterNode, others: Iterable[ClusterNode]) -> None:
+    """Pause the others until they have left every ISR."""
+    for broker in others:
+        broker.pause()
+    cluster.say(f"paused all but {alone.number}")
+    time.sleep(cluster.shape.lag_ms / 1000 + 2)
+
+
 def _unclean_election(cluster: RunningCluster, _load: Load, random: Random) -> None:
     """Stop all brokers but one from following, kill that one, and let the others lead."""
     cluster.unclean = True
@@ -124,10 +132,7 @@ def _unclean_election(cluster: RunningCluster, _load: Load, random: Random) -> N
         for topic in cluster.watched:
             cluster.configure(topic, unclean_leader_election_enable="true")
     alone, *others = _brokers(cluster, random, len(cluster.brokers))
-    for broker in others:
-        broker.pause()
-    cluster.say(f"paused all but {alone.number}")
-    time.sleep(cluster.shape.lag_ms / 1000 + 2)
+    _leave_alone(cluster, alone, others)
     alone.kill()
     for broker in others:
         broker.resume()
@@ -247,11 +252,8 @@ def _empty_directory(cluster: RunningCluster, _load: Load, random: Random) -> No
     """Kill a broker and start it without what its disks held; half the time after the others have left every ISR."""
     broker, *others = _brokers(cluster, random, len(cluster.brokers))
     alone = random.random() < 0.5
-    for each in others if alone else ():
-        each.pause()
     if alone:
-        cluster.say(f"paused all but {broker.number}")
-        time.sleep(cluster.shape.lag_ms / 1000 + 2)
+        _leave_alone(cluster, broker, others)
     broker.kill()
     cluster.emptied = True
     # A new disk is formatted and has an id of its own (KIP-858); a tool may have left the old id in place.

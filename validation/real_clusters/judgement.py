@@ -3,9 +3,9 @@
 Rules of this file
 
 1. A story is told twice, of the whole logs and of what a broker at INFO had written of them; the truth is the same for both.
-2. A record that is lost lies within a loss of its partition, or was on a disk that the story calls lost: no line at INFO
-   says how far a lost log reached. Where clients lost nothing, nothing committed is lost: told as committed, it is to be
-   looked at. Records that nobody acknowledged may be lost anywhere.
+2. A record that is lost lies within a loss of its partition, or the story says that it does not know of that partition.
+   Where clients lost nothing, nothing committed is lost: told as committed, it is to be looked at. Records that nobody
+   acknowledged may be lost anywhere.
 """
 
 import json
@@ -20,8 +20,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from tidegauge.story.losses import Loss
+from tidegauge.story.sentences import undecided_partitions
 from tidegauge.story.story import Story, story_of
 from tidegauge.util.python_processes import python_command
+from validation.metamorphic.log_files import is_at_info
 from validation.real_clusters.one_partition import lines_of
 
 PACKED, UNPACKED = "logs.tar.xz", "logs"
@@ -116,8 +119,6 @@ def judged(logs: Path) -> Judgement:
 
 # The story
 
-_BELOW_INFO = re.compile(r"\[\d{4}-[^\]]*\] (?:TRACE|DEBUG) ")
-
 
 def write_at_info(logs: Path, folder: Path) -> None:
     """Write to `folder` what brokers and controllers that log at INFO would have written of `logs`; they log no request."""
@@ -125,7 +126,7 @@ def write_at_info(logs: Path, folder: Path) -> None:
         written = folder / path.relative_to(logs).with_name(path.name.removesuffix(".gz"))
         written.parent.mkdir(parents=True, exist_ok=True)
         with written.open("w", encoding="utf-8") as file:
-            file.writelines(line for line in lines_of(path) if not _BELOW_INFO.match(line))
+            file.writelines(line for line in lines_of(path) if is_at_info(line))
 
 
 def story_contradictions(logs: Path, lost: Iterable[tuple[str, int]]) -> list[str]:
@@ -139,20 +140,21 @@ def story_contradictions(logs: Path, lost: Iterable[tuple[str, int]]) -> list[st
 
 def contradictions(story: Story, lost: Iterable[tuple[str, int]]) -> Iterator[str]:
     """Yield what the losses of a story leave out of what clients lost, and what they tell beyond it (rule 2)."""
-    losses = story.losses
-    on_lost_disks = {entry.partition for entry in story.entries if entry.kind == "replica_lost"}
+    undecided = undecided_partitions(story)
     records = set(lost)
     for tp, offset in sorted(records):
-        # A loss whose size no line gives has no end.
-        open_ends = [(one, one.end is None or one.missing_line is not None) for one in losses if one.partition == tp]
-        inside = any((one.first or 0) <= offset and (is_open or offset < (one.end or 0)) for one, is_open in open_ends)
-        if not inside and tp not in on_lost_disks:
+        if tp not in undecided and not any(loss.partition == tp and _covers(loss, offset) for loss in story.losses):
             yield f"{tp} lost offset {offset}: not told"
     with_losses = {tp for tp, _ in records}
-    for one in losses:
+    for loss in story.losses:
         # Clients read no topic of Kafka's own again.
-        if one.committed == "yes" and one.partition not in with_losses and not one.partition.startswith("__"):
-            yield f"{one.partition} lost {one.first} to {one.end}, it is told, committed: clients lost nothing"
+        if loss.committed == "yes" and loss.partition not in with_losses and not loss.partition.startswith("__"):
+            yield f"{loss.partition} lost {loss.first} to {loss.end}, it is told, committed: clients lost nothing"
+
+
+def _covers(loss: Loss, offset: int) -> bool:
+    """Return whether a record lies within a loss; one whose size no line gives has no end."""
+    return (loss.first or 0) <= offset and (loss.end is None or loss.missing_line is not None or offset < loss.end)
 
 
 def pack(folder: Path, archive: Path) -> None:

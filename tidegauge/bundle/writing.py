@@ -366,27 +366,21 @@ def _files(path: Path, at: int, redact: bool, contents: BundleContents) -> Itera
             contents.left_out.append(f"{path.name} ({what.kind})")
         return
     walk = FolderWalk(path)
-    walk.enter(path)
-    folders = [(path, 0)]
-    while folders:
-        folder, deep = folders.pop(0)
-        for entry in walk.entries(folder):
+    for _folder, files in walk.below(DEEPEST, hidden=True):
+        for entry in files:
             label = entry.relative_to(path).as_posix()
-            if not entry.is_file():
-                if deep < DEEPEST and walk.enter(entry):
-                    folders.append((entry, deep + 1))
-            elif _BESIDE.fullmatch(entry.name):
+            if _BESIDE.fullmatch(entry.name):
                 contents.left_out.append(f"{label} (nobody reads it)")
+                continue
+            what = identify(entry, label)
+            # Names in a file of no known kind cannot be found, so it is not sent redacted.
+            unredactable = redact and not what.read and what.kind != CHECKPOINT and entry.stat().st_size
+            if not _may_matter(entry, what) or unredactable:
+                contents.left_out.append(f"{label} ({what.kind})")
+            elif what.kind == TRACE and redact:
+                contents.left_out.append(f"{label} (a trace: convert it again from the bundle)")
             else:
-                what = identify(entry, label)
-                # Names in a file of no known kind cannot be found, so it is not sent redacted.
-                unredactable = redact and not what.read and what.kind != CHECKPOINT and entry.stat().st_size
-                if not _may_matter(entry, what) or unredactable:
-                    contents.left_out.append(f"{label} ({what.kind})")
-                elif what.kind == TRACE and redact:
-                    contents.left_out.append(f"{label} (a trace: convert it again from the bundle)")
-                else:
-                    yield _File(entry, f"{at}/{path.resolve().name}/{label}", what.kind)
+                yield _File(entry, f"{at}/{path.resolve().name}/{label}", what.kind)
     contents.problems += walk.left_out.values()
 
 

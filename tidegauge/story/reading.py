@@ -148,16 +148,10 @@ def text_files(path: Path, problems: list[Problem]) -> Iterator[tuple[Path, str]
         yield path, path.name.removesuffix(".gz")
         return
     walk = FolderWalk(path)
-    walk.enter(path)
-    folders = [(path, 0)]
-    while folders:
-        folder, deep = folders.pop(0)
-        for entry in walk.entries(folder):
-            if entry.is_dir():
-                if deep < DEEPEST and not entry.name.startswith(".") and walk.enter(entry):
-                    folders.append((entry, deep + 1))
-            elif entry.is_file() and not _NO_TEXT.fullmatch(entry.name.removesuffix(".gz")):
-                yield entry, entry.relative_to(path).as_posix().removesuffix(".gz")
+    for _folder, files in walk.below(DEEPEST):
+        for file in files:
+            if not _NO_TEXT.fullmatch(file.name.removesuffix(".gz")):
+                yield file, file.relative_to(path).as_posix().removesuffix(".gz")
     problems += walk.left_out.values()
 
 

@@ -9,6 +9,7 @@ Rules of this file
 """
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from tidegauge.traces.problems import Problem
@@ -50,6 +51,21 @@ class FolderWalk:
             else:
                 paths.append(path)
         return paths
+
+    def below(self, deepest: int, *, hidden: bool = False) -> Iterator[tuple[Path, list[Path]]]:
+        """Yield `root` and each folder below it with the files in it, level by level, down to `deepest` levels below.
+
+        `hidden` ones, whose name begins with a dot, are entered only if that is asked for.
+        """
+        self.enter(self.root)
+        folders = [(self.root, 0)]
+        while folders:
+            folder, deep = folders.pop(0)
+            entries = self.entries(folder)
+            yield folder, [entry for entry in entries if entry.is_file()]
+            if deep < deepest:
+                open_to_all = [entry for entry in entries if hidden or not entry.name.startswith(".")]
+                folders += [(entry, deep + 1) for entry in open_to_all if self.enter(entry)]
 
     def folders(self, folder: Path) -> list[Path]:
         """Return the folders in a folder that were not entered yet, and enter them."""

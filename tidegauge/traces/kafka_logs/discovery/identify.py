@@ -349,12 +349,5 @@ def input_files(path: Path) -> Iterator[InputFile]:
 
 def files_below(path: Path) -> Iterator[tuple[Path, list[Path]]]:
     """Yield each folder at and below a path with the files in it that may say something."""
-    walk = FolderWalk(path)
-    walk.enter(path)
-    folders = [(path, 0)]
-    while folders:
-        folder, deep = folders.pop(0)
-        entries = walk.entries(folder)
-        yield folder, [entry for entry in entries if entry.is_file() and not BESIDE_SEGMENTS.fullmatch(entry.name)]
-        if deep < DEEPEST:
-            folders += [(entry, deep + 1) for entry in entries if not entry.name.startswith(".") and walk.enter(entry)]
+    for folder, files in FolderWalk(path).below(DEEPEST):
+        yield folder, [file for file in files if not BESIDE_SEGMENTS.fullmatch(file.name)]

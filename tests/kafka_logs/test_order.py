@@ -395,3 +395,22 @@ def test_a_leader_that_followed_has_recorded_no_log_end() -> None:
     placement = Ordered()
     assert [one.at for one in order(steps, LEADER, placement)] == [one.at for one in steps]
     assert placement.stuck == []
+
+
+def test_a_follower_raises_nothing_that_it_raises_when_it_leads_again() -> None:
+    """A thread that was silent for long may have raised since then; the response to an old proposal allows it nothing."""
+    steps = [
+        *leads(3, 0),
+        step("s1", "ShrinkIsr", 2, 5, isr=(1,), leo=3, hw=0),
+        step("metadata", "BecomeFollower", 2, 10, leader_epoch=2, leo=3, hw=0),
+        step("alter", "HandleAlterPartitionResponse", 5, 20, error=74),
+        step("fetcher", "HandleDivergingResponse", 15, 25, leo=3, hw=0, req_epoch=2),
+        step("metadata", "BecomeLeader", 10, 30, leader_epoch=3, isr=(1, 2), leo=3, hw_before=0, hw=0),
+        counts("A", 35, 40, 2, 3),
+        raises("B", 2, 40, 0, 3),
+    ]
+    steps[-2].fields["req_epoch"] = 3
+    placement = Ordered()
+    events = order(steps, LEADER, placement)
+    assert [(one.name, one.fields["hw"]) for one in events if one.fields.get("hw") == 3] == [("HandleFetch", 3)]
+    assert placement.stuck == []

@@ -384,7 +384,8 @@ def take(row: Row, at: int, replica: Replica, leader: Leader) -> tuple[int, Repl
         fits = _may_be(replica.hw, hw_before)
         members = replica.isr if replica.isr == UNKNOWN else replica.isr | replica.pending
         lowest = UNKNOWN if members == UNKNOWN else _lowest(replica, leader.own, members)
-        if replica.cause < 0 or (lowest != UNKNOWN and hw > lowest):
+        # Only a leader looks (Partition#leaderLogIfLocal).
+        if replica.cause < 0 or replica.role not in (LEADS, UNKNOWN) or (lowest != UNKNOWN and hw > lowest):
             broken = BREAKS_RULE
         after = replica._replace(hw=hw, cause=-1, due=UNKNOWN)
     elif kind == UNNAMED:
@@ -578,8 +579,10 @@ class _Search:
         # A process that makes the replica has none before.
         role = ABSENT if any(row.kind == START for row in rows) else UNKNOWN
         self.begin = Replica(role=role, counted=(UNKNOWN,) * leader.peers, min_isr=min_isr)
-        self.least_end = list(accumulate([row.ends for row in reversed(rows)], min, initial=1 << 62))[::-1]
-        self.least_begin = list(accumulate([row.begins for row in reversed(rows)], min, initial=1 << 62))[::-1]
+        self.begins, self.ends = [row.begins for row in rows], [row.ends for row in rows]
+        self.least_begin, self.least_end = (
+            list(accumulate(reversed(times), min, initial=1 << 62))[::-1] for times in (self.begins, self.ends)
+        )
 
     def run(self, placement: Ordered) -> list[TakenRow]:
         """Return the rows in the order that was found, each with what it left."""
@@ -672,32 +675,31 @@ class _Search:
         # What changes nothing and comes first by its stamp is taken: no other order has more.
         return after if alone or row.kind >= SKIPPED or (not due and after == replica) else None
 
-    def _open(self, node: _Node) -> Iterator[int]:
-        """Yield the rows that may come next, as far as intervals, threads and sessions go, in the order of their stamps."""
-        rows, front, beyond = self.rows, node.front, node.beyond
+    def _open(self, node: _Node) -> list[int]:
+        """Return the rows that may come next, as far as intervals, threads and sessions go, in the order of their stamps."""
+        begins, ends, front, beyond = self.begins, self.ends, node.front, node.beyond
         last = max(beyond, default=front)
         # Two least ends: a row does not wait for itself.
         first = second = self.least_end[last + 1]
         for at in range(front, last + 1):
             if at not in beyond:
-                end = rows[at].ends
+                end = ends[at]
                 if end <= first:
                     first, second = end, first
                 elif end < second:
                     second = end
-        for at in range(front, min(len(rows), front + ROWS_AHEAD)):
+        may_come = []
+        for at in range(front, min(len(ends), front + ROWS_AHEAD)):
             if at > last and self.least_begin[at] >= first:
-                return
-            if at in beyond:
+                break
+            if at in beyond or begins[at] >= (second if ends[at] == first else first):
                 continue
-            row = rows[at]
-            if row.begins >= (second if row.ends == first else first):
-                continue
-            for one in row.follows:
+            for one in self.rows[at].follows:
                 if one >= front and one not in beyond:
                     break
             else:
-                yield at
+                may_come.append(at)
+        return may_come
 
     def _choices(self, node: _Node) -> Iterator[TakenRow]:
         """Yield what may come next and fits: observers first, then by stamp; right after a cause, the raise."""
@@ -739,23 +741,27 @@ class _Search:
         apart: list[TakenRow] = []
         between: list[TakenRow] = []
         for at in self._open(node):
+            row = rows[at]
+            # Most of what is open shows another high watermark than there is now.
+            if row.kind >= SKIPPED and at not in self.given_up and _observed(row.kind, row.values, replica) != FITS:
+                continue
             broken, after = self._take(at, replica)
             # Read, then another thread raised, then counted: there is no event for a count at a later high watermark than
             # that of its response, so this comes last.
-            read = rows[at].response
-            if broken == BREAKS_VALUE and rows[at].kind == COUNT and (0 <= read < node.front or read in node.beyond):
+            read = row.response
+            if broken == BREAKS_VALUE and row.kind == COUNT and (0 <= read < node.front or read in node.beyond):
                 apart.append((at, after))
             # Its line names the log end and high watermark before its fetcher was removed, which may have gone on.
-            if broken == BREAKS_VALUE and rows[at].kind == FOLLOW and replica.role == FOLLOWS:
+            if broken == BREAKS_VALUE and row.kind == FOLLOW and replica.role == FOLLOWS:
                 apart.append((at, after._replace(leo=replica.leo, hw=replica.hw)))
-            if broken == BREAKS_RULE and due and rows[at].kind in (APPEND, COUNT) and self._raises_what_is_due(at, replica):
+            if broken == BREAKS_RULE and due and row.kind in (APPEND, COUNT) and self._raises_what_is_due(at, replica):
                 between.append((at, replica._replace(leo=after.leo, counted=after.counted)))
             if broken == FITS:
                 # A fetch at the offset that was counted before changes nothing either.
-                if rows[at].kind < SKIPPED and after != replica:
+                if row.kind < SKIPPED and after != replica:
                     changing.append((at, after))
                 # Between a cause and its raise nothing may be shown.
-                elif not due or rows[at].kind == SKIPPED or at in self.given_up:
+                elif not due or row.kind == SKIPPED or at in self.given_up:
                     observing.append((at, after))
         return changing, observing, apart, between
 

@@ -54,6 +54,7 @@ MATCHED = {
     "_BEGINS_SO",
     "_TP",
     "_NO_HOST",
+    "_PREFIX",
     "_DUMPED",
     "_STUB",
     "_NO_TEXT",

@@ -81,6 +81,16 @@ def test_lines_without_date_and_logger_stay_lines_of_their_own(telling: Telling)
     assert [entry.kind for entry in story.entries] == ["isr_changed", "start"]
 
 
+@pytest.mark.parametrize("date", ["", "03.14.1592 ", "20260101T000000,000 "])
+def test_a_line_that_names_no_broker_is_not_of_the_one_whose_line_stands_before_it(telling: Telling, date: str) -> None:
+    """Whatever its date is like: only a line of an exception is of who printed the line before."""
+    fetchers = "INFO [ReplicaFetcherManager on broker {}] Removed fetcher for partitions x-0"
+    lines = (fetchers.format(1), fetchers.format(2), "INFO Truncating log x-0 to offset 7. (kafka.log.Log)")
+    truncated = only(telling("".join(f"{date}{line}\n" for line in lines)), "truncated")
+    assert truncated["node"] is None
+    assert truncated["time"] == (date.strip() if "T" in date else "")
+
+
 def test_a_partition_whose_number_somebody_left_out_is_named_as_it_is(telling: Telling) -> None:
     text = (
         "kafka.common.KafkaException: Error processing data for partition X-N offset 617\n"

@@ -291,7 +291,7 @@ def _take(text: str, number: int, order: int, file: ReadFile, selection: Selecti
         node = _note_ids(text, writer, file)
         node = int(fields["node"]) if "node" in fields else node
         # A line of an exception is of whoever printed the line before it.
-        if end < 0 and node is None and file.found and number - file.found[-1].number <= 2:
+        if exception is not None and node is None and file.found and number - file.found[-1].number <= 2:
             node, writer = file.found[-1].node, file.found[-1].place
         if "node" in fields:
             file.ids[writer].add(int(fields["node"]))

@@ -278,7 +278,7 @@ _FETCHER: tuple[Row, ...] = (
     ("reset", "reset fetch offset for partition ", rf"{TP} from {_RESET}", "", ("3.6", None), "ReplicaFetcherThread"),
     ("consumer-reset", "Current offset ", _OUT_OF_RANGE, r"\[ConsumerFetcher[ T][^\]]*\],? $", (None, "1.1"), "ConsumerFetcherThread"),
     ("consumer-reset", "Fetch offset ", rf"(?P<from>\d+) is out of range for (?:topic-)?partition {_CLIENT_TP}", "", (None, None), "Fetcher of a consumer"),
-    ("consumer-reset", "Fetch position FetchPosition{offset=", rf"(?P<from>\d+)(?>.{{0,400}}? is out of range for partition ){TP}", "", ("2.6", None), "Fetcher of a consumer"),
+    ("consumer-reset", "Fetch position FetchPosition{offset=", rf"(?P<from>\d++)(?>.{{0,400}}? is out of range for partition ){TP}", "", ("2.6", None), "Fetcher of a consumer"),
     ("consumer-reset", "Truncation detected for partition ", rf"{TP} at offset FetchPosition\{{offset=(?P<from>\d+),(?:.{{0,400}}? known to diverge FetchPosition\{{offset=(?P<to>\d+))?", "", ("2.3", None), "SubscriptionState of a consumer"),
     ("consumer-reset", "offset reset (at offset ", r"(?P<from>\d+)\b(?=.{0,400}?Offset out of range)", r"(?P<topic>[A-Za-z0-9._\-]+) \[(?P<number>\d+)\]: $", (None, None), "librdkafka"),
     ("reset", "reset its fetch offset ", r"(?:from (?P<from>\d+) )?to current leader (?P<leader>\d+)'s (?P<which>latest|start) offset (?P<to>\d+)", rf"Replica (?P<node>\d+) for partition {_ANY_TP} $", (None, "2.0"), "ReplicaFetcherThread"),

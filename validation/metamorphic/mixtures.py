@@ -77,7 +77,7 @@ FOREIGN: Mapping[str, Sequence[str]] = {
     "zookeeper.log": ("[{}] INFO [main] binding to port 0.0.0.0:2181 (org.apache.zookeeper.server.NIOServerCnxnFactory)",),
     "connect.log": (
         "[{}] INFO [main] Kafka version: 3.7.0 (org.apache.kafka.common.utils.AppInfoParser)",
-        "[{}] INFO [main] Registered signal handlers for TERM, INT (org.apache.kafka.common.utils.LoggingSignalHandler)",
+        "[{}] INFO [main] Kafka Connect worker initializing ... (org.apache.kafka.connect.cli.AbstractConnectCli)",
         "[{}] INFO [main] [Worker clientId=connect-1, groupId=c] Started (org.apache.kafka.connect.runtime.Worker)",
     ),
     "app.log": ("{} ERROR checkout failed: timeout", "{} INFO retrying"),

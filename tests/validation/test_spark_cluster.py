@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tidegauge.conformance.engine.compiled import compiled, fingerprint
-from tidegauge.conformance.engine.machine_code import files_of
+from tidegauge.conformance.engine.machine_code import FILES, files_of
 from tidegauge.spark_check import Order, generate_on_spark, judge_on_spark
 from tidegauge.spark_check.generation import write_part
 from tidegauge.spark_check.worker import run_task, tasks_of
@@ -73,4 +73,4 @@ def test_a_cluster_judges_as_local_and_compiles_nothing(tmp_path: Path, monkeypa
     kept = [folder for folder in (tmp_path / "cluster").glob("worker-*/cache/tidegauge/*") if folder.is_dir()]
     assert {folder.name for folder in kept} == {fingerprint()}
     for folder in kept:
-        assert {file.name: file.read_bytes() for file in folder.iterdir()} == files_of(fingerprint())
+        assert {file.name: file.read_bytes() for file in folder.glob(FILES)} == files_of(fingerprint())

@@ -283,16 +283,27 @@ def test_a_fencing_of_nobody_knows_whom_leaves_open_who_may_lead() -> None:
     assert broken((*OPENING, registered(2, 9), reported(100, "RegisterBroker"), registered(2, 5)), TWO) == set()
 
 
-@pytest.mark.parametrize("led", [True, False])
-def test_a_leader_that_is_back_without_its_disk_was_elected_with_it(led: bool) -> None:
+ELECTED, LEADS = change(2, 3, (1, 2)), lead(2, 3, (1, 2), leo=1)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [((ELECTED, LEADS), ()), ((ELECTED,), ()), ((LEADS,), (ELECTED,))],
+    ids=["led", "elected", "late line"],
+)
+def test_a_leader_that_is_back_without_its_disk_was_elected_with_it(
+    before: tuple[Event, ...], after: tuple[Event, ...]
+) -> None:
     """It leads in its epoch, maybe for the first time, until the controller has heard of it; then comes an election without
     its log.
     """
     acked = (*COPIED, reported(1, "ProduceAck", acks=-1, rec_base=0, rec_end=1, error=0))
-    elected_once = (*acked, change(2, 1, (1, 2)), *((lead(2, 1, (1, 2), leo=1),) if led else ()))
-    emptied = (*elected_once, reported(2, "Crash"), reported(2, "LoseDisk"), start(2))
-    leads_on = (*emptied, lead(2, 1, (1, 2)))
-    assert broken(leads_on, TWO) == set()
-    assert broken((*leads_on, change(2, 2, (1, 2)), lead(2, 2, (1, 2))), TWO) == {"DATA-01", "DATA-03"}
+    elected_before = (change(1, 1, (1, 2)), change(1, 2, (1, 2)))
+    emptied = (*acked, *elected_before, *before, reported(2, "Crash"), reported(2, "LoseDisk"), start(2), *after)
+    leads_on = (*emptied, lead(2, 3, (1, 2)))
+    unregistered = {"CTRL-03"} if after else set()
+    assert broken(leads_on, TWO) == unregistered
+    elected_again = (*leads_on, change(2, 4, (1, 2)), lead(2, 4, (1, 2)))
+    assert broken(elected_again, TWO) == {"DATA-01", "DATA-03"} | unregistered
     # Lines of it that are missing do not make it an election without the log.
-    assert broken((*emptied, config(2), lead(2, 1, (1, 2))), TWO, missing=(len(emptied),)) == set()
+    assert broken((*emptied, config(2), lead(2, 3, (1, 2))), TWO, missing=(len(emptied),)) == unregistered

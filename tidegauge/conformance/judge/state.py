@@ -52,7 +52,7 @@ Caches: TypeAlias = np.ndarray[tuple[int, int, int, int], np.dtype[np.int64]]
     BROKER_EPOCH,  # what its broker registered with last
     FENCED,  # 1 while the controller fences its broker
     LOST,  # 1 since it may lack what it had, until it joins an ISR; REGISTERED when the controller knows
-    LOST_UPTO,  # the last leader epoch that may be elected before it lost its disk; UNKNOWN while it has not
+    LOST_UPTO,  # the last leader epoch that anybody had reported when it lost its disk; UNKNOWN while it has not
     ERASED,  # 1 while PENDING has a proposal that metadata erased which it knew already (finding F3)
     MIN_ISR_READ,  # min.insync.replicas as it has read it since that changed; UNDEFINED where no event shows the value
 ) = range(28)

@@ -78,8 +78,9 @@ def lose_disk(st: s.State, b: int) -> None:
     st[s.REPLICAS + b, s.HIGHEST_HW] = 0
     st[s.REPLICAS + b, s.STOPPED] = 0
     st[s.REPLICAS + b, s.LOST] = 1
-    # Elected before, maybe in an epoch that b itself has not heard of yet.
-    st[s.REPLICAS + b, s.LOST_UPTO] = max(st[s.PARTITION, s.C_EPOCH], st[s.REPLICAS + b, s.EPOCH])
+    # The last registration has the highest epoch; b itself may not have heard of it yet.
+    for i in range(st[s.PARTITION, s.REGISTRATIONS]):
+        st[s.REPLICAS + b, s.LOST_UPTO] = st[s.registration(st, i), s.R_EPOCH]
 
 
 def delete_replica(st: s.State, b: int) -> None:

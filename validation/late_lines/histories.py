@@ -11,8 +11,8 @@ Rules of this file
    on and learns that late, partition by partition.
 4. Left out are: a follower that leaves a leader before it has read the follower's last request, which is never read where
    FENCED_LEADER_EPOCH is due (a fetcher gives the partition up then); a proposal that is refused; a high watermark that a
-   fetch session leaves out, for it was sent with a truncation (the reference has no sessions). Where the last in-sync
-   replica expires the walk ends.
+   fetch session leaves out, for it was sent with a truncation (the reference has no sessions); a leader that has missed
+   the epoch of another one, for it may do as Kafka does (F2). Where the last in-sync replica expires the walk ends.
 """
 
 from collections.abc import Iterable
@@ -78,6 +78,7 @@ class _Walk:
     def __init__(self, random: Random, walker: Walker, number: int) -> None:
         self.random, self.walker, self.number, self.cluster = random, walker, number, walker.start
         self.lines = Lines(random, number, walker.view(walker.start))
+        self.leaders: dict[int, int] = {}
 
     def walked(self, directory: Directory) -> Files:
         """Walk until the end, or the first expiry that ends it; return the lines."""
@@ -110,6 +111,7 @@ class _Walk:
     def _take(self, transition: Transition) -> None:
         src = self.walker.view(self.cluster)
         self.cluster = self.walker.take(self.cluster, transition)
+        self.leaders[self.cluster.controller.leader_epoch] = self.cluster.controller.leader
         self.lines.write(src, transition.label, self.walker.view(self.cluster))
 
     def _expire(self, index: int) -> bool:
@@ -129,12 +131,19 @@ class _Walk:
         action, actor, *rest = transition.label
         if action == "HandleFetch":
             return self._is_fetch_walked(transition, actor, rest[0])
+        if action == "BecomeLeader" and self._has_missed_a_leader(actor):
+            return False
         if action in ("BecomeLeader", "BecomeFollower"):
             return self._may_change_role(actor, self.cluster.controller.leader if action == "BecomeFollower" else UNDEFINED)
         if action == "AlterPartition":
             return transition.controller is not None
         # The first replica is the preferred one.
         return action != "ElectPreferred" or bool(actor == 0)
+
+    def _has_missed_a_leader(self, broker: int) -> bool:
+        partition = self.cluster.brokers[broker].partition
+        since = range(partition.leader_epoch + 1, self.cluster.controller.leader_epoch)
+        return partition.is_leader and any(self.leaders.get(epoch, broker) != broker for epoch in since)
 
     def _is_fetch_walked(self, transition: Transition, leader: int, follower: int) -> bool:
         if transition.response is None:

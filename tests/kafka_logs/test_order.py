@@ -15,7 +15,7 @@ from tests.processor_time import processor_time
 from tidegauge.traces.columns import UNKNOWN
 from tidegauge.traces.kafka_logs.correlation import order as search
 from tidegauge.traces.kafka_logs.correlation.order import BREAKS_VALUE, FITS, Ordered, Replica, order, take
-from tidegauge.traces.kafka_logs.nodes.logged_broker import KEPT, RAISED, LoggedBroker, LoggedStep
+from tidegauge.traces.kafka_logs.nodes.logged_broker import FORGOTTEN, KEPT, RAISED, LoggedBroker, LoggedStep
 from tidegauge.traces.kafka_logs.parsing.lines import Line
 
 LEADER = 1
@@ -413,4 +413,21 @@ def test_a_follower_raises_nothing_that_it_raises_when_it_leads_again() -> None:
     placement = Ordered()
     events = order(steps, LEADER, placement)
     assert [(one.name, one.fields["hw"]) for one in events if one.fields.get("hw") == 3] == [("HandleFetch", 3)]
+    assert placement.stuck == []
+
+
+def test_a_raise_whose_append_is_among_missing_lines_is_not_that_of_the_next_append() -> None:
+    """Else the raise of that one would be left for the append after it, and so on."""
+    steps = [
+        *leads(4, 4),
+        step("", FORGOTTEN, 3, 14),
+        raises("A", 2, 12, 4, 5),
+        appends("B", 2, 14, 5),
+        raises("B", 14, 15, 5, 6),
+        appends("A", 12, 16, 6),
+        raises("A", 16, 17, 6, 7),
+    ]
+    placement = Ordered()
+    events = order(steps, LEADER, placement)
+    assert [one.fields["hw"] for one in events if one.name == "LeaderAppend"] == [6, 7]
     assert placement.stuck == []

@@ -455,7 +455,9 @@ def take(row: Row, at: int, replica: Replica, leader: Leader) -> tuple[int, Repl
         leo, hw, min_isr = values
         fits, after = True, Replica(leo, hw, -1, NO_ROLE, counted=(-1,) * len(replica.counted), min_isr=min_isr)
     elif kind == FORGET:
-        fits, broken, after = True, FITS, Replica(counted=(UNKNOWN,) * len(replica.counted), min_isr=replica.min_isr)
+        # The line of the step that allowed the next raise may be among those that are missing.
+        unknown = (UNKNOWN,) * len(replica.counted)
+        fits, broken, after = True, FITS, Replica(cause=at, counted=unknown, min_isr=replica.min_isr)
     elif kind == GONE:
         fits, after = True, Replica(role=ABSENT, counted=(UNKNOWN,) * len(replica.counted), min_isr=replica.min_isr)
     else:

@@ -104,6 +104,11 @@ SECRETS = {
     "CN=alice": "x-0 broker=1] User:{secret}",
     "zone-basel": "x-0 broker=1] rack: {secret})",
     "acmecorp": "x-0 broker=1] in /srv/{secret}/kafka",
+    "payments_shop7": (
+        STAMP
+        + "[ConsumerFetcherThread-{secret}-1500000000000-6b1e-0-1], Current offset 7 for partition [x,0] out of range; "
+        "reset offset to 9 (kafka.consumer.ConsumerFetcherThread)"
+    ),
     "hunter2": "the password is {secret} (com.acme.Plugin)",
     "swordfish": "sasl.jaas.config = {secret}",
 }

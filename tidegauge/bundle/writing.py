@@ -107,6 +107,8 @@ _LEARNED: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("rack", re.compile(rf"\brack(?:Id)?{_IS}{_VALUE}")),
     ("client", re.compile(rf"\b(?:clientId|client\.id){_IS}{_VALUE}")),
     ("group", re.compile(rf"\b(?:groupId|group\.id|transactionalId|transactional\.id|memberId){_IS}{_VALUE}")),
+    # A consumer of Kafka to 1.1 is called by its group and host, within the name of its thread.
+    ("consumer", re.compile(r"\bConsumerFetcherThread-(?P<name>[^\s\],]{1,500})-\d{1,6}-\d{1,9}(?=[\],])")),
     ("user", re.compile(rf"\bUser:{_VALUE}")),
     ("user", re.compile(rf"\bprincipal(?:Name)?{_IS}(?!User:){_VALUE}")),
 )
@@ -152,7 +154,7 @@ class Redactor:
         self._new: dict[tuple[str, str], str] = {}
         self._words: dict[str, str] = {}
         self._topics: dict[str, str] = {}
-        self._in_place_only: set[str] = set()
+        self._in_place_only = {"consumer"}
         self._files: set[str] = set()
 
     def learn(self, text: str) -> None:

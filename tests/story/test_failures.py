@@ -434,3 +434,40 @@ def test_a_log_that_is_compacted_no_more_says_why(telling: Telling) -> None:
     story = telling(dated(f"{warning}Marking its partition (x-0) as uncleanable (kafka.log.LogCleaner)", error))
     assert only(story, "uncleanable")["error"] == error
     assert any("kafka-dump-log" in line for line in headline(story))
+
+
+UNKNOWN_ERROR = (
+    "ERROR [KafkaApi-1] Number of alive brokers '0' does not meet the required replication factor '1' for the offsets topic "
+    "(kafka.server.KafkaApis)"
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        (
+            ["INFO [KafkaServer id=1] started (kafka.server.KafkaServer)"],
+            "1 error of a node is not known here: ERROR [KafkaApi-1] ",
+        ),
+        (
+            ["ERROR [Broker id=1] Alas (state.change.logger)"],
+            "2 errors of a node are not known here, the first: ERROR [Broker",
+        ),
+        ([], "1 error of a node is not known here"),
+    ],
+)
+def test_an_error_that_nothing_is_known_of_is_named(telling: Telling, lines: list[str], says: str) -> None:
+    assert any(says in line for line in story_text(telling(dated(*lines, UNKNOWN_ERROR))).splitlines()[:3])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ERROR [Consumer clientId=c, groupId=g] Offset commit failed (org.apache.kafka.clients.consumer.internals.Fetcher)",
+        "ERROR checkout failed (com.example.Shop)",
+        "INFO an ERROR was seen by kafka.server.KafkaApis",
+        "WARN [KafkaApi-1] Number of alive brokers (kafka.server.KafkaApis)",
+    ],
+)
+def test_what_no_node_prints_as_an_error_is_not_named(telling: Telling, line: str) -> None:
+    assert "not known here" not in story_text(telling(dated(line)))

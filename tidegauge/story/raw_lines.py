@@ -127,6 +127,12 @@ def date_of(text: str, before: int = 0) -> Dated:
     return -1, -1, None
 
 
+def is_error(text: str) -> bool:
+    """Return whether the level of a line is ERROR or FATAL."""
+    level = _LEVEL.search(text[:400])
+    return level is not None and level[0] in ("ERROR", "FATAL")
+
+
 def writer_of(text: str, begin: int) -> str:
     """Return a key of who wrote a line whose date begins there; empty if nothing says it."""
     if text[:1] == "{":

@@ -20,10 +20,11 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from operator import itemgetter, lt
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from tidegauge.story.raw_lines import date_of, exception_behind, exception_in, lines_within, whole_part, writer_of
+from tidegauge.story.raw_lines import date_of, exception_behind, exception_in, is_error, lines_within, whole_part, writer_of
 from tidegauge.story.statements import STATEMENTS, Fields, Statement, statements_in
 from tidegauge.traces.kafka_logs.discovery.files import stem
 from tidegauge.traces.kafka_logs.discovery.folders import FolderWalk
@@ -83,6 +84,12 @@ CAUSED_BY = "; caused by "
 
 _PLACES = {id(row): place for place, row in enumerate(STATEMENTS)}
 NEEDLES = "|".join(re.escape(text) for text in dict.fromkeys([*(row.text for row in STATEMENTS), "Exception: ", "Error: "]))
+ERRORS = r"\b(?:ERROR|FATAL)\b"
+_OF_A_NODE = re.compile(
+    r"\bstate\.change\.logger\b"
+    r"|\b(?:org\.apache\.)?kafka\.(?!(?:clients|connect|consumer|producer|streams|tools)\.)[a-z.]{1,100}+[A-Z]"
+)
+"""Loggers of a broker or controller, not of a client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +142,10 @@ class ReadFile:
     """What stands between the last line that was read and this one, if that is not much."""
     trimmed: int = 1 << 62
     """Characters to which a viewer trimmed its lines, if it did."""
+    unread_errors: int = 0
+    """Errors of a node that no statement is about."""
+    unread_error: tuple[int, str] = (0, "")
+    """The first of them: its number and its text."""
 
     @property
     def nodes(self) -> tuple[int, ...]:
@@ -198,9 +209,13 @@ def read_file(path: Path, label: str, problems: list[Problem], selection: Select
                 file.trimmed = longest
             for text in file.head:
                 _note_ids(text, writer_of(text, date_of(text)[0]), file)
-        numbers, texts, behind, count = speaking_lines(block)
+        lines, count = _lines_of(block)
         ended = 0
-        for number, text, end in zip(numbers, texts, behind, strict=True):
+        for number, text, end, speaks in lines:
+            before = len(file.found)
+            if not speaks:
+                _note_error(text, file.lines + number + 1, order, file, selection)
+                continue
             begins = end - len(text.encode()) - 1
             file.between = block[ended:begins] if begins - ended <= _MOST_BETWEEN else b"\n"
             ended = end
@@ -208,6 +223,8 @@ def read_file(path: Path, label: str, problems: list[Problem], selection: Select
             left = whole_part(text) if trimmed else _joined(text, block, end)
             for line in lines_within(left):
                 order = _take(line, file.lines + number + 1, order, file, selection)
+            if len(file.found) == before:
+                _note_error(text, file.lines + number + 1, order, file, selection)
         file.lines += count
     times = [line.order for line in file.found]
     # A log platform exports the newest first.
@@ -216,15 +233,35 @@ def read_file(path: Path, label: str, problems: list[Problem], selection: Select
     return file
 
 
-def speaking_lines(block: bytes) -> tuple[list[int], list[str], list[int], int]:
-    """Return the lines of a block that have a text of the table, and the number of all lines.
+class _BlockLine(NamedTuple):
+    """A line of a block: its number, its text, where it ends; whether it `speaks`, or is an error that no row is about."""
 
-    Of each line its position, its text and where it ends in the block.
-    """
-    begins, ends, matching = lines_matching(block, NEEDLES)
+    number: int
+    text: str
+    end: int
+    speaks: bool
+
+
+def _lines_of(block: bytes) -> tuple[list[_BlockLine], int]:
+    """Return the lines of a block that have a text of the table or are errors, and the number of all lines."""
+    begins, ends, matching = lines_matching(block, f"{NEEDLES}|{ERRORS}")
     numbers = np.flatnonzero(matching).tolist()
-    texts = [block[begins[at] : ends[at]].decode("utf-8", "replace").rstrip("\r") for at in numbers]
-    return numbers, texts, ends[numbers].tolist(), len(begins)
+    raw = [block[begins[at] : ends[at]] for at in numbers]
+    speaking = lines_matching(b"\n".join(raw), NEEDLES)[2].tolist() if raw else []
+    return [
+        _BlockLine(number, text.decode("utf-8", "replace").rstrip("\r"), int(ends[number]), speaks)
+        for number, text, speaks in zip(numbers, raw, speaking, strict=True)
+    ], len(begins)
+
+
+def _note_error(text: str, number: int, order: int, file: ReadFile, selection: Selection | None) -> None:
+    """Count an error of a node that no statement is about, and keep the first one."""
+    if not is_error(text) or _OF_A_NODE.search(text) is None:
+        return
+    _, end, time = date_of(text, order)
+    if selects(selection, order if time is None else time, None):
+        file.unread_error = file.unread_error if file.unread_errors else (number, text[max(end, 0) :])
+        file.unread_errors += 1
 
 
 def _joined(text: str, block: bytes, end: int) -> str:

@@ -8,8 +8,9 @@ import pytest
 
 from tidegauge.traces.kafka_logs import Capture
 from tidegauge.traces.kafka_logs.capture import shipped
-from tidegauge.traces.kafka_logs.correlation.match import match
-from tidegauge.traces.kafka_logs.nodes.logged_broker import Send
+from tidegauge.traces.kafka_logs.correlation.match import RecordedLines, match
+from tidegauge.traces.kafka_logs.nodes.logged_broker import LoggedStep, Send
+from tidegauge.traces.kafka_logs.nodes.process import ProcessRun
 from tidegauge.traces.kafka_logs.parsing.lines import Line
 from tidegauge.traces.kafka_logs.parsing.parsed_line import PartitionRequest
 from tidegauge.traces.kafka_logs.parsing.request_log import (
@@ -231,3 +232,18 @@ def test_a_full_fetch_of_a_process_that_logged_nothing_more_is_not_one_of_the_ne
         document(0, 0, [asks(5)], [reports(4)], 97, broker_epoch=20),
     )
     assert match([before, after], {1: [first, unlogged, second]}, {}) == {id(first): before, id(second): after}
+
+
+@pytest.mark.parametrize(("session_epoch", "whole", "taken"), [(7, True, 0), (7, False, 1), (0, True, 1)])
+def test_a_fetch_takes_the_closest_line_unless_the_request_before_it_is_there(
+    session_epoch: int, whole: bool, taken: int
+) -> None:
+    """The first request of a session does not tell whether that one is: its line, of an older epoch, may still wait."""
+    run = ProcessRun(0, [Line("server.log", 1, 0, "main", "x", "KafkaServer")], None, False)
+    fields = {"peer": 2, "remote_leo": 20}
+    recorded = [LoggedStep(1, "a-0", "HandleFetch", dict(fields), "", time, (0, 0, 0, 0)) for time in (100, 900)]
+    line = Line("request.log", 1, 905, "t", "Completed request", "logger")
+    request = LoggedRequest(line, "FETCH", "broker-2-fetcher-0", {}, {}, 890, 902, 904, True)
+    asked = PartitionRequest(20, 1, 0, 0)
+    fetch = LoggedFetch(request, 2, None, 3, session_epoch, {"a-0": asked}, {}, whole=whole)
+    assert RecordedLines(recorded).find(run, fetch, "a-0", asked) is recorded[taken]

@@ -120,7 +120,7 @@ def _next(sends: list[Send], begin: int, fetch: LoggedFetch, process: int | None
 # 1. It was written after its request was taken up, and before the line of the request: the response had left by then. Of the
 #    requests of one connection these spans do not overlap (LoggedRequest.since), so no constant of time is needed.
 # 2. The first such line at the offset of the request is its own. If the request before it is missing, its line is still
-#    waiting, perhaps at the same offset: then the closest line.
+#    waiting, perhaps at the same offset: then the closest line. The first request of a session does not tell whether.
 
 
 class RecordedLines:
@@ -160,7 +160,7 @@ class RecordedLines:
                 if best < 0 or distance < least_distance:
                     best, least_distance = position, distance
                 # The request before it in its session is in the log: the first line is its own (rule 2).
-                if fetch.whole:
+                if fetch.whole and fetch.session_epoch > 0:
                     break
         if best < 0:
             return None

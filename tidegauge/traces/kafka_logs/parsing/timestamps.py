@@ -114,11 +114,10 @@ def _whole_seconds(text: str) -> int | None:
 
 _DAY = r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)"
 ISO = Dates(rf"{_DAY}[T ]{_TIME}{_ZONE}")
-_DIGITS = (
-    r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)%s(?P<hour>\d\d)(?P<minute>\d\d)(?P<second>\d\d)[.,]%s(?P<fraction>\d{3,9})"
+BASIC = Dates(
+    r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)[T ]?(?P<hour>\d\d)(?P<minute>\d\d)(?P<second>\d\d)"
+    r"[.,]?(?P<fraction>\d{3,9})?" + _ZONE
 )
-BASIC = Dates(_DIGITS % ("[T ]?", "?") + "?" + _ZONE)
-_ISO_BASIC = Dates(_DIGITS % ("T", "") + _ZONE)
 DAY_FIRST = Dates(rf"(?P<day>\d\d?)[ /\-]{_MONTH}[ /\-](?P<year>\d{{4}})[ :]{_TIME}{_ZONE}")
 SLASHES = Dates(rf"(?P<year>\d{{4}})/(?P<month>\d\d)/(?P<day>\d\d)[T ]{_TIME}{_ZONE}")
 UNIX = Dates(r"(?P<unix>\d{10})(?:[.,](?P<fraction>\d{1,9}))?")
@@ -129,9 +128,13 @@ _MONTH_FIRST = Dates(rf"{_MONTH} (?P<day>\d\d?), (?P<year>\d{{4}})(?: @|,)? {_HO
 _DOTS = Dates(rf"(?P<day>\d\d?)\.(?P<month>\d\d?)\.(?P<year>\d{{4}}),? {_HOURS}")
 _AMERICAN = Dates(rf"(?P<month>\d\d?)/(?P<day>\d\d?)/(?P<year>\d{{4}}),? {_HOURS}")
 _BRITISH = Dates(rf"(?P<day>\d\d?)/(?P<month>\d\d?)/(?P<year>\d{{4}}),? {_HOURS}")
-DATES = tuple(
-    (dates, re.compile(rf"(?<!\d){dates.regex}"))
-    for dates in (ISO, SLASHES, DAY_FIRST, _MONTH_FIRST, _DOTS, _AMERICAN, _BRITISH, _ISO_BASIC)
+DATES = (
+    *(
+        (dates, re.compile(rf"(?<!\d){dates.regex}"))
+        for dates in (ISO, SLASHES, DAY_FIRST, _MONTH_FIRST, _DOTS, _AMERICAN, _BRITISH)
+    ),
+    # Digits alone may be any number.
+    (BASIC, re.compile(rf"(?<!\d)(?=\d{{8}}T\d{{6}}[.,]\d){BASIC.regex}")),
 )
 """The formats that are looked for anywhere in a line; 03/04 is the fourth of March, unless that cannot be."""
 _SINCE_1970 = re.compile(r"(?<![\d.])(?:\d{13}(?:\d{3}){0,2}|1\d{9}(?:\.\d{1,9})?)(?![\d.])")

@@ -447,13 +447,13 @@ UNKNOWN_ERROR = (
     [
         (
             ["INFO [KafkaServer id=1] started (kafka.server.KafkaServer)"],
-            "1 error of a node is not known here: ERROR [KafkaApi-1] ",
+            "Not known here: 1 error of a node; the first: ERROR [KafkaApi-1] ",
         ),
         (
             ["ERROR [Broker id=1] Alas (state.change.logger)"],
-            "2 errors of a node are not known here, the first: ERROR [Broker",
+            "Not known here: 2 errors of a node; the first: ERROR [Broker",
         ),
-        ([], "1 error of a node is not known here"),
+        ([], "Not known here: 1 error of a node"),
     ],
 )
 def test_an_error_that_nothing_is_known_of_is_named(telling: Telling, lines: list[str], says: str) -> None:
@@ -470,4 +470,4 @@ def test_an_error_that_nothing_is_known_of_is_named(telling: Telling, lines: lis
     ],
 )
 def test_what_no_node_prints_as_an_error_is_not_named(telling: Telling, line: str) -> None:
-    assert "not known here" not in story_text(telling(dated(line)))
+    assert "Not known here" not in story_text(telling(dated(line)))

@@ -212,10 +212,10 @@ def read_file(path: Path, label: str, problems: list[Problem], selection: Select
         lines, count = _lines_of(block)
         ended = 0
         for number, text, end, speaks in lines:
-            before = len(file.found)
             if not speaks:
                 _note_error(text, file.lines + number + 1, order, file, selection)
                 continue
+            before = len(file.found)
             begins = end - len(text.encode()) - 1
             file.between = block[ended:begins] if begins - ended <= _MOST_BETWEEN else b"\n"
             ended = end

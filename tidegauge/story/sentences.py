@@ -56,7 +56,7 @@ def headline(story: Story, *, judged: bool = False, failures: int = 0) -> list[s
             if kinds == {"described"}
             else f"Nothing out of the ordinary is told: {number}, all of ordinary starts and leader changes."
         )
-        lines += map(visible, _unread_errors(story))
+        lines += map(visible, unread_errors(story))
         lines += map(visible, _asides(story))
     elif lines and not judged:
         # What else was printed may be what was asked for.
@@ -92,15 +92,13 @@ def _asides(story: Story) -> Iterator[str]:
     yield from _refusals(story)
 
 
-def _unread_errors(story: Story) -> Iterator[str]:
+def unread_errors(story: Story) -> Iterator[str]:
     """Say that there are errors of a node that no statement is about: nothing is known of what they mean."""
     files = [file for file in story.files if file.unread_errors]
     if files:
         (number, text), count = files[0].unread_error, sum(file.unread_errors for file in files)
-        first = f": {_first_sentence(text.strip(' ]-'))[:LONGEST_REASON]}" if text.strip() else ""
-        which = "" if count == 1 else ", the first"
-        is_or_are = "is" if count == 1 else "are"
-        yield f"{counted(count, 'error')} of a node {is_or_are} not known here{which}{first} [{files[0].label}:{number}]"
+        first = _first_sentence(text.strip(" ]-"))[:LONGEST_REASON]
+        yield f"Not known here: {counted(count, 'error')} of a node; the first: {first} [{files[0].label}:{number}]"
 
 
 def _refusals(story: Story) -> Iterator[str]:
@@ -588,7 +586,7 @@ def story_text(story: Story) -> str:
         if read or not packed:
             seen = f"{counted(len(story.files), 'text file')}, {counted(read, 'line')}"
             lines.append(f"Nothing is told: {seen}, none that says what happened to a partition.")
-            lines += map(visible, _unread_errors(story))
+            lines += map(visible, unread_errors(story))
             if any(_REDPANDA.search(line) for file in story.files for line in file.head):
                 lines.append("There are lines of Redpanda: its replicas follow Raft, and what they print is not read.")
             lines.append("Give the server.log, controller.log and state-change.log of the brokers; see docs/operators.md.")

@@ -141,6 +141,7 @@ class _Walk:
         return action != "ElectPreferred" or bool(actor == 0)
 
     def _has_missed_a_leader(self, broker: int) -> bool:
+        """Return whether a broker that leads was not told of another leader since."""
         partition = self.cluster.brokers[broker].partition
         since = range(partition.leader_epoch + 1, self.cluster.controller.leader_epoch)
         return partition.is_leader and any(self.leaders.get(epoch, broker) != broker for epoch in since)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from tidegauge.conformance.checking.check import Report
 from tidegauge.conformance.checking.verdicts import RuleVerdict, Verdict
 from tidegauge.conformance.explain.explain import explanation_text
-from tidegauge.story.sentences import headline
+from tidegauge.story.sentences import headline, unread_errors
 from tidegauge.traces.kafka_logs.discovery.identify import OTHER, UNKNOWN
 from tidegauge.traces.problems import counted, number_of
 from tidegauge.util.untrusted_text import visible
@@ -33,6 +33,7 @@ def _lines(report: Report, colour: bool, everything: bool) -> Iterator[str]:
         yield ""
     elif report.story is not None and not report.events:
         yield "Nothing is told: no line of these files says what happened to a partition."
+        yield from map(visible, unread_errors(report.story))
         yield from map(visible, _unread(report))
     if report.explanations:
         yield from _broken(report, colour)

@@ -64,8 +64,8 @@ class FolderWalk:
             entries = self.entries(folder)
             yield folder, [entry for entry in entries if entry.is_file()]
             if deep < deepest:
-                open_to_all = [entry for entry in entries if hidden or not entry.name.startswith(".")]
-                folders += [(entry, deep + 1) for entry in open_to_all if self.enter(entry)]
+                named = [entry for entry in entries if hidden or not entry.name.startswith(".")]
+                folders += [(entry, deep + 1) for entry in named if self.enter(entry)]
 
     def folders(self, folder: Path) -> list[Path]:
         """Return the folders in a folder that were not entered yet, and enter them."""

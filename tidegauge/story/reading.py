@@ -84,7 +84,7 @@ CAUSED_BY = "; caused by "
 
 _PLACES = {id(row): place for place, row in enumerate(STATEMENTS)}
 NEEDLES = "|".join(re.escape(text) for text in dict.fromkeys([*(row.text for row in STATEMENTS), "Exception: ", "Error: "]))
-ERRORS = r"\b(?:ERROR|FATAL)\b"
+_ERRORS = r"\b(?:ERROR|FATAL)\b"
 _OF_A_NODE = re.compile(
     r"\bstate\.change\.logger\b"
     r"|\b(?:org\.apache\.)?kafka\.(?!(?:clients|connect|consumer|producer|streams|tools)\.)[a-z.]{1,100}+[A-Z]"
@@ -244,7 +244,7 @@ class _BlockLine(NamedTuple):
 
 def _lines_of(block: bytes) -> tuple[list[_BlockLine], int]:
     """Return the lines of a block that have a text of the table or are errors, and the number of all lines."""
-    begins, ends, matching = lines_matching(block, f"{NEEDLES}|{ERRORS}")
+    begins, ends, matching = lines_matching(block, f"{NEEDLES}|{_ERRORS}")
     numbers = np.flatnonzero(matching).tolist()
     raw = [block[begins[at] : ends[at]] for at in numbers]
     speaking = lines_matching(b"\n".join(raw), NEEDLES)[2].tolist() if raw else []

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.processor_time import processor_time
 from tidegauge.traces.columns import UNKNOWN
 from tidegauge.traces.kafka_logs.correlation import order as search
-from tidegauge.traces.kafka_logs.correlation.order import BREAKS_VALUE, FITS, Ordered, Replica, order, take
+from tidegauge.traces.kafka_logs.correlation.order import BREAKS_VALUE, FITS, Placement, Replica, order, take
 from tidegauge.traces.kafka_logs.nodes.logged_broker import FORGOTTEN, KEPT, RAISED, LoggedBroker, LoggedStep
 from tidegauge.traces.kafka_logs.parsing.lines import Line
 
@@ -56,7 +56,7 @@ def test_low_reads_are_noted_in_time_that_grows_with_the_steps(count: int) -> No
     shown = [reads(2, 10 * count, 4) for _ in range(count)]
     for at, read in enumerate(shown):
         read.shown_hw, read.key, read.place = 4, (10 + at, 10 + at, 0), (0, 10 + at, 0, 0)
-    placement = Ordered()
+    placement = Placement()
     with processor_time(3):
         order([*leads(10, 5), *shown], LEADER, placement)
     assert [least for _, least in placement.low_reads] == [5] * count
@@ -85,7 +85,7 @@ def test_a_fetch_that_another_thread_used_comes_before_what_it_raised() -> None:
         raises("B", 3, 10, 6, 7),
         counts("A", 4, 12, 2, 7),
     ]
-    found = Ordered()
+    found = Placement()
     assert high_watermarks(order(steps, LEADER, found)) == [("HandleFetch", 3, 6, 6), ("HandleFetch", 2, 6, 7)]
     assert found.stuck == []
 
@@ -99,7 +99,7 @@ def test_a_raise_that_an_append_printed_is_credited_to_the_fetch_that_allowed_it
         raises("C", 3, 9, 6, 7),
         counts("A", 4, 12, 2, 7),
     ]
-    events = order(steps, LEADER, found := Ordered())
+    events = order(steps, LEADER, found := Placement())
     assert found.stuck == []
     assert ("HandleFetch", 2, 6, 7) in high_watermarks(events)
     (appended,) = (one for one in high_watermarks(events) if one[0] == "LeaderAppend")
@@ -117,7 +117,7 @@ def test_a_fetch_that_brings_a_replica_up_comes_before_the_raise_if_it_may(after
         counts("C", after, 12, 2, 7),
     ]
     steps[1].fields["isr"] = (1, 3)
-    events = order(steps, LEADER, found := Ordered())
+    events = order(steps, LEADER, found := Placement())
     assert found.stuck == []
     found_and_left = [(6, 6), (6, 7)] if after == 3 else [(6, 7), (7, 7)]
     assert [each[2:] for each in high_watermarks(events)[1:]] == found_and_left
@@ -129,7 +129,7 @@ def test_an_append_may_make_the_raise_of_a_fetch_whose_thread_proposes_first(rec
     fetch = counts("A", 3, 8, 2, 7)
     fetch.time = recorded
     steps = [*leads(7, 6), counts("B", 2, 4, 3, 7), fetch, appends("C", 9, 10, 7), raises("C", 10, 11, 6, 7)]
-    events = order(steps, LEADER, found := Ordered())
+    events = order(steps, LEADER, found := Placement())
     assert (found.stuck == []) == fits
     expected = [("HandleFetch", 3, 6, 6), ("HandleFetch", 2, 6, 7), ("LeaderAppend", None, 7, 7)]
     assert (high_watermarks(events) == expected) == fits
@@ -142,7 +142,7 @@ def test_an_append_may_make_the_raise_of_a_fetch_whose_thread_proposes_first(rec
 def test_a_raise_that_nothing_allowed_stays_unexplained(after: int, leo: int, why: str) -> None:
     """What threads and values rule out is not put right."""
     steps = [*leads(7, 6), counts("B", 3, 10, 3, 7), raises("B", 3, 10, 6, 7), counts("A", after, 12, 2, leo)]
-    order(steps, LEADER, found := Ordered())
+    order(steps, LEADER, found := Placement())
     assert [one.name for one, _ in found.stuck] != [], why
 
 
@@ -156,7 +156,7 @@ def test_a_read_comes_behind_the_raise_that_it_shows() -> None:
         raises("B", 5, 10, 6, 7),
     ]
     steps[2].key = (6, 1 << 60, 0)
-    events = order(steps, LEADER, found := Ordered())
+    events = order(steps, LEADER, found := Placement())
     assert [name for name, *_ in high_watermarks(events)] == ["HandleFetch", "HandleFetch", "Read"]
     assert found.stuck == []
 
@@ -176,7 +176,7 @@ def test_a_raise_of_a_fetch_that_no_line_names_lacks_one_log_end_at_most() -> No
     """Thread B raises, and its process stops logging before it prints for whom; thread A prints late that it counted b2."""
     unnamed = step("B", "HandleFetch", 3, 10, hw_before=6, hw=7)
     steps = [*leads(7, 6), unnamed, counts("A", 2, 12, 2, 7), counts("C", 11, 13, 3, 7)]
-    events = order(steps, LEADER, found := Ordered())
+    events = order(steps, LEADER, found := Placement())
     assert [(peer, before, hw) for _, peer, before, hw in high_watermarks(events)] == [(2, 6, 6), (None, 6, 7), (3, 7, 7)]
     assert found.stuck == []
 
@@ -184,14 +184,14 @@ def test_a_raise_of_a_fetch_that_no_line_names_lacks_one_log_end_at_most() -> No
 def test_a_raise_of_a_fetch_that_no_line_names_is_told_if_two_log_ends_are_missing() -> None:
     """Nobody has counted b2 by then, whichever replica fetched."""
     steps = [*leads(7, 6), step("B", "HandleFetch", 3, 10, hw_before=6, hw=7), counts("A", 11, 12, 2, 7)]
-    order(steps, LEADER, found := Ordered())
+    order(steps, LEADER, found := Placement())
     assert [one.fields.get("peer") for one, _ in found.stuck] == [None]
 
 
 def test_a_step_that_no_order_fits_is_named_and_the_others_go_on() -> None:
     """A log end from nowhere: the append is told, what comes after it is ordered by what it left."""
     steps = [*leads(7, 6), appends("A", 3, 5, 9), appends("B", 6, 8, 10)]
-    events = order(steps, LEADER, found := Ordered())
+    events = order(steps, LEADER, found := Placement())
     assert [(one.fields["rec_base"], broken) for one, broken in found.stuck] == [(9, BREAKS_VALUE)]
     assert [one.fields.get("rec_base") for one in events] == [None, None, 9, 10]
 
@@ -200,7 +200,7 @@ def test_a_search_without_end_is_cut_off_and_counted(monkeypatch: pytest.MonkeyP
     """Twelve counts in any order, and a raise that none of them allows."""
     monkeypatch.setattr(search, "MOST_TAKEN_BACK", 50)
     steps = [*leads(9, 0), *(counts(f"T{at}", 3, 20 + at, 2, 1 + at) for at in range(12)), raises("R", 3, 40, 5, 9)]
-    events = order(steps, LEADER, found := Ordered())
+    events = order(steps, LEADER, found := Placement())
     assert [one.at for one in found.at_limit] == [one.at for one, _ in found.stuck]
     assert len(events) >= 13, "a cut search loses no event"
 
@@ -221,7 +221,7 @@ def test_a_replica_with_many_steps_that_no_order_fits_takes_back_ever_fewer(monk
         return take(*arguments)
 
     monkeypatch.setattr(search, "take", counted)
-    events = order(steps, LEADER, found := Ordered())
+    events = order(steps, LEADER, found := Placement())
     assert len(events) >= 12 * 9
     assert len(found.at_limit) > 5
     assert taken < MOST_TAKEN
@@ -237,7 +237,7 @@ def test_two_brokers_in_one_log_cost_little_for_each_step_that_no_order_fits(mon
         steps.append(raises(f"R{second}", begins, begins + 60, 5, 9))
     for most in (20_000, 100):
         monkeypatch.setattr(search, "MOST_IN_ALL", most)
-        order(steps, LEADER, found := Ordered())
+        order(steps, LEADER, found := Placement())
         limits.append(len(found.at_limit))
     assert limits[0] < limits[1]
 
@@ -295,7 +295,7 @@ def fits(rows: Sequence[search.Row], one: Sequence[int], peers: int) -> bool:
         due = replica.due != UNKNOWN and replica.due > replica.hw
         if due and rows[at].kind > search.SKIPPED:
             return False
-        broken, replica = take(rows[at], at, replica, search.Leader(0, peers))
+        broken, replica = take(rows[at], at, replica, search.Brokers(0, peers))
         if broken != FITS:
             return False
     return True
@@ -308,7 +308,7 @@ def test_an_order_is_found_exactly_if_there_is_one(steps: list[LoggedStep]) -> N
     peers = sorted(search._peers(steps) | {LEADER})
     rows = search._rows(steps, {peer: at for at, peer in enumerate(peers)})
     there_is_one = any(fits(rows, one, len(peers)) for one in every_order(rows))
-    order(steps, LEADER, found := Ordered())
+    order(steps, LEADER, found := Placement())
     assert (found.stuck == []) == there_is_one
 
 
@@ -321,7 +321,7 @@ def test_a_raise_depends_on_the_order_if_its_count_may_come_later(of_raise: str,
         counts("C", 2, 3, 3, 7),
         raises(of_raise, after, 11, 6, 7),
     ]
-    order(steps, LEADER, found := Ordered())
+    order(steps, LEADER, found := Placement())
     assert found.stuck == []
     assert found.checks["HW-02", True] == depends
     assert found.checks["HW-02", False] == 1 - depends
@@ -331,7 +331,7 @@ def test_a_raise_depends_on_the_order_if_its_count_may_come_later(of_raise: str,
 def test_a_read_depends_on_the_order_if_the_raise_that_it_shows_may_come_later(after: int, depends: int) -> None:
     """It began before the raise was over."""
     steps = [*leads(7, 6), counts("B", 3, 4, 2, 7), counts("A", 2, 5, 3, 7), raises("A", 5, 6, 6, 7), reads(after, 9, 7)]
-    order(steps, LEADER, found := Ordered())
+    order(steps, LEADER, found := Placement())
     assert found.stuck == []
     assert (found.checks["READ-01", True], found.checks["READ-01", False]) == (depends, 1 - depends)
 
@@ -342,8 +342,8 @@ def test_what_breaks_in_another_order_depends_on_it(steps: list[LoggedStep]) -> 
     """Against all interleavings in which the steps before a check fit: none that breaks it is left out."""
     peers = sorted(search._peers(steps) | {LEADER})
     rows = search._rows(steps, {peer: at for at, peer in enumerate(peers)})
-    ordered = search._Search(rows, search.Leader(0, len(peers)))
-    taken = ordered.run(found := Ordered())
+    ordered = search._Search(rows, search.Brokers(0, len(peers)))
+    taken = ordered.run(found := Placement())
     dependent = {at for at, _, depends in search.checks_of(rows, taken, ordered) if depends}
     broken = {at for one in every_order(rows) for at in _breaking(rows, one, len(peers))}
     assert found.stuck != [] or broken <= dependent
@@ -353,9 +353,9 @@ def _breaking(rows: Sequence[search.Row], one: Sequence[int], peers: int) -> Ite
     """The first step that does not fit, if that is a rule or what a client is shown; the raise has a cause."""
     replica = Replica(role=search.ABSENT, counted=(UNKNOWN,) * peers)
     for at in one:
-        broken, after = take(rows[at], at, replica._replace(cause=max(replica.cause, 0)), search.Leader(0, peers))
+        broken, after = take(rows[at], at, replica._replace(cause=max(replica.cause, 0)), search.Brokers(0, peers))
         if broken != FITS:
-            shown = rows[at].kind in (search.SHOWN, search.ACKNOWLEDGED)
+            shown = rows[at].kind in (search.READ, search.ACKNOWLEDGED)
             if rows[at].kind in search.RULES and broken == (BREAKS_VALUE if shown else search.BREAKS_RULE):
                 yield at
             return
@@ -377,7 +377,7 @@ def test_a_proposal_comes_behind_the_registration_that_it_names() -> None:
         step("metadata", "BecomeLeader", 2, 50, leader_epoch=1, isr=(1, 2), leo=1, hw_before=0, hw=0, partition_epoch=1),
         step("s2", "ShrinkIsr", 2, 60, isr=(1,), leo=1, hw=0, partition_epoch=1),
     ]
-    placement = Ordered()
+    placement = Placement()
     assert [one.at for one in order(steps, LEADER, placement)] == [one.at for one in steps]
     assert placement.stuck == []
 
@@ -392,7 +392,7 @@ def test_a_leader_that_followed_has_recorded_no_log_end() -> None:
         step("s1", "ShrinkIsr", 2, 40, isr=(1,), leo=8, hw=8),
         step("metadata", "BecomeLeader", 30, 50, leader_epoch=3, isr=(1,), leo=8, hw_before=8, hw=8),
     ]
-    placement = Ordered()
+    placement = Placement()
     assert [one.at for one in order(steps, LEADER, placement)] == [one.at for one in steps]
     assert placement.stuck == []
 
@@ -410,7 +410,7 @@ def test_a_follower_raises_nothing_that_it_raises_when_it_leads_again() -> None:
         raises("B", 2, 40, 0, 3),
     ]
     steps[-2].fields["req_epoch"] = 3
-    placement = Ordered()
+    placement = Placement()
     events = order(steps, LEADER, placement)
     assert [(one.name, one.fields["hw"]) for one in events if one.fields.get("hw") == 3] == [("HandleFetch", 3)]
     assert placement.stuck == []
@@ -427,7 +427,7 @@ def test_a_raise_whose_append_is_among_missing_lines_is_not_that_of_the_next_app
         appends("A", 12, 16, 6),
         raises("A", 16, 17, 6, 7),
     ]
-    placement = Ordered()
+    placement = Placement()
     events = order(steps, LEADER, placement)
     assert [one.fields["hw"] for one in events if one.name == "LeaderAppend"] == [6, 7]
     assert placement.stuck == []

@@ -4,6 +4,8 @@ The lines are Kafka's, shortened where nothing is read; they stand unbroken, so 
 """
 # ruff: noqa: E501, ISC004
 
+import gc
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,8 @@ from tests.kafka_logs.hand import (
     sends,
     truncates,
 )
+from tidegauge.traces.kafka_logs import read
+from tidegauge.traces.kafka_logs.capture import shipped
 
 
 @pytest.mark.parametrize(
@@ -282,3 +286,17 @@ def test_what_clients_and_old_followers_ask_is_in_the_request_log(tmp_path: Path
     ]
     (end,) = events(capture, "HandleEpochRequest")
     assert dict(end.fields) == {"peer": 2, "req_epoch": 3, "req_last_epoch": 2, "error": 0, "div_epoch": 1, "div_end": 12}
+
+
+def test_what_was_read_is_freed_without_a_collector() -> None:
+    """The collector is off while logs are read, and looks seldom later: cycles of steps would fill the memory of a worker."""
+    folder = shipped()["3.9.1/m-lost-disk"]
+    gc.disable()
+    try:
+        # The first time fills caches.
+        events = read(folder).summary.events
+        before = sys.getallocatedblocks()
+        read(folder)
+        assert sys.getallocatedblocks() - before < events
+    finally:
+        gc.enable()

@@ -275,7 +275,7 @@ def capture_of(name: str, logs: FoundLogs, before: CarryOver = NO_CARRY_OVER) ->
     }
     # Consumers fetch as replica -1; no line of a broker sends their requests.
     followers = sum(1 for of_leader in reading.fetches.values() for fetch in of_leader if fetch.replica >= 0)
-    return Capture(
+    captured = Capture(
         traces,
         reading.problems,
         Summary(
@@ -305,6 +305,12 @@ def capture_of(name: str, logs: FoundLogs, before: CarryOver = NO_CARRY_OVER) ->
         cluster=logs.name,
         known=before.and_(nodes, reading.names),
     )
+    for node in nodes:
+        # A fetch and its response refer to each other, and the collector, which would find that out, looks seldom.
+        for step in node.broker.steps:
+            step.response = None
+        node.broker.steps.clear()
+    return captured
 
 
 def _of_disks(replicas: Sequence[Trace]) -> Summary:

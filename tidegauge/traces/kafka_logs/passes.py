@@ -70,7 +70,7 @@ class Reading:
 
     `gaps` are where lines are missing. `summaries` are fetches, by leader, that only count for their session
     (Line.summarizes). `names` are topics by id. `moved` and `unexplained` count the steps that are not where their stamps
-    put them, and those whose values no order explains; `checks` are those of order.Ordered.
+    put them, and those whose values no order explains; `checks` are those of order.Placement.
     """
 
     nodes: list[Node]

@@ -25,11 +25,10 @@ Rules of this file
 
    Such an append finds the old value, and its event shows the new one.
 
-4. If no order fits, the step that holds the others up is given up: it goes where its stamp puts it, and the judge sees it
-   there. The search is bounded: at most MOST_TAKEN_BACK steps are taken back for one that is given up, out of the last
-   ROWS_BACK; half as many after each time that was not enough, for stamps in whole seconds leave every step of a second
-   open, and after each step that is given up behind the first MOST_IN_ALL, for two brokers' lines that are taken for one
-   broker's have no order anywhere.
+4. If no order fits, the step that blocks the others is given up: it stays at its stamp, and the judge sees it there. The
+   search is bounded: for one step that is given up it takes back at most MOST_TAKEN_BACK steps, out of the last ROWS_BACK.
+   Each time that is not enough, the limit is halved: stamps in whole seconds leave every step of a second open. After
+   MOST_IN_ALL it is halved for each step that is given up: two brokers' lines that are taken for one broker's have no order.
 
 | step | one or two | when, and under which lock | Kafka |
 |---|---|---|---|
@@ -84,9 +83,30 @@ looked at ahead."""
 MOST_IN_ALL = 4_000
 """Steps that are taken back for all that are stuck, before fewer are for each."""
 
-(OTHER, START, LEAD, FOLLOW, APPEND, COUNT, RAISE, SHRINK, EXPAND, ISR, LOG_START, GONE, FORGET, UNNAMED) = range(14)
-(SKIPPED, RESPONSE, SHOWN, ACKNOWLEDGED, REFUSED, SENT, IDLE) = range(14, 21)
-"""Kinds of rows; those from SKIPPED on only observe."""
+(
+    OTHER,  # a step of a follower: log end, high watermark, epoch of its request
+    START,  # log end, high watermark, min.insync.replicas
+    LEAD,  # epoch, ISR, log end, high watermark before and after, partition epoch
+    FOLLOW,  # epoch, log end, high watermark
+    APPEND,  # first offset, offset after the last one
+    COUNT,  # a fetch is counted: its replica, the log end of that, high watermark of its response, epoch of its request
+    RAISE,  # high watermark before and after
+    SHRINK,  # a proposal: ISR, log end, high watermark, partition epoch
+    EXPAND,  # a proposal: ISR, partition epoch
+    ISR,  # the response to one: ISR, high watermark before and after, partition epoch
+    LOG_START,  # log start
+    DELETED,
+    FORGET,  # lines are missing
+    UNNAMED,  # a raise of a replica that no line names: high watermark before and after
+    SKIPPED,  # `Skipping update high watermark`: high watermark, pairs of replica and log end
+    RESPONSE,  # high watermark, log end with its records
+    READ,  # by a consumer: the offset that it must have been below
+    ACKNOWLEDGED,  # log end with the records, error
+    REFUSED,  # error, epoch of its request
+    FETCH_SENT,  # epoch
+    IDLE,
+) = range(21)
+"""Kinds of rows, with the values of each; those from SKIPPED on only observe."""
 FITS, BREAKS_RULE, BREAKS_VALUE = range(3)
 NO_ROLE, LEADS, FOLLOWS, ABSENT = range(4)
 
@@ -95,10 +115,11 @@ ACCEPTS = TAKES_RESPONSES - {"HandleFetchError"}
 
 
 class Replica(NamedTuple):
-    """What a step finds and leaves. `cause` is the step that may have allowed a raise, `due` to where it must raise.
+    """What a step finds and leaves; `counted` has the recorded log end of each broker.
 
-    `min_isr` is the highest min.insync.replicas that its log has: below it nothing must be raised (KIP-966).
-    `partition_epoch` is that of the ISR.
+    `cause` is the row that may have allowed a raise which has not come yet, -1 for none; `due` the high watermark that this
+    raise must reach, UNKNOWN if it need not come. `min_isr` is the highest min.insync.replicas that its log has: below it
+    nothing must be raised (KIP-966). `partition_epoch` is that of the ISR.
     """
 
     leo: int = UNKNOWN
@@ -114,15 +135,15 @@ class Replica(NamedTuple):
     partition_epoch: int = UNKNOWN
 
 
-TakenRow = tuple[int, Replica]
-"""A row that is taken next, by its number, and what it leaves."""
+Choice = tuple[int, Replica]
+"""A row that is taken, or may be next, by its number, and what it leaves."""
 
 
-class Leader(NamedTuple):
-    """Which of `peers` a replica's own broker is."""
+class Brokers(NamedTuple):
+    """The brokers that the steps name: the position of the own one among them, and their number."""
 
     own: int
-    peers: int
+    number: int
 
 
 class Row(NamedTuple):
@@ -141,8 +162,8 @@ class Row(NamedTuple):
 
 
 @dataclass
-class Ordered:
-    """How many steps are not where their stamps put them, and those that no order fits, by what they break.
+class Placement:
+    """How many steps moved from their stamps, and the steps that fit no order, with what each breaks.
 
     Those `at_limit` of the search are among them: an order may be there.
     """
@@ -151,14 +172,14 @@ class Ordered:
     stuck: list[tuple[LoggedStep, int]] = field(default_factory=list)
     at_limit: list[LoggedStep] = field(default_factory=list)
     low_reads: list[tuple[LoggedStep, int]] = field(default_factory=list)
-    """Those that show less than the replica had at any time that they may be of, each with the least that it had."""
+    """Reads that show less than the replica had at any time when they may have been made, with the least that it had."""
     checks: Counter[tuple[str, bool]] = field(default_factory=Counter)
     """By rule: those that hold in any order, and those that depend on it."""
 
 
-def order_of_node(broker: LoggedBroker) -> Ordered:
+def order_of_node(broker: LoggedBroker) -> Placement:
     """Order the steps of each replica of a broker; those of its controller, and those after its lines, stay in place."""
-    placement = Ordered()
+    placement = Placement()
     groups: dict[tuple[str, int], list[LoggedStep]] = {}
     ordered: list[LoggedStep] = []
     for step in broker.steps:
@@ -173,15 +194,16 @@ def order_of_node(broker: LoggedBroker) -> Ordered:
 
 
 _UNKNOWN_MIN_ISR, _SMALLEST_MIN_ISR = (MinIsrOfLog((-1, -1), None),), (MinIsrOfLog((-1, -1), 1),)
+"""More than every ISR, so that no raise is due; and so few that any ISR will do."""
 
 
 def order(
-    steps: Sequence[LoggedStep], node: int, placement: Ordered, min_isr: Sequence[MinIsrOfLog] = _SMALLEST_MIN_ISR
+    steps: Sequence[LoggedStep], node: int, placement: Placement, min_isr: Sequence[MinIsrOfLog] = _SMALLEST_MIN_ISR
 ) -> list[LoggedStep]:
     """Order the steps of one replica in one process of `node`; return those that are events. `placement` notes moves."""
     peers = sorted(_peers(steps) | {node})
     rows = _rows(steps, {peer: at for at, peer in enumerate(peers)}, min_isr)
-    search = _Search(rows, Leader(peers.index(node), len(peers)), _min_isr_at(min_isr, steps[0].place, len(peers)))
+    search = _Search(rows, Brokers(peers.index(node), len(peers)), _min_isr_at(min_isr, steps[0].place, len(peers)))
     taken = search.run(placement)
     placement.moved += sum(1 for place, (row, _) in enumerate(taken) if place != row)
     placement.low_reads += _low_reads(rows, taken, search.begin)
@@ -286,10 +308,10 @@ _VALUES = {
     "ExpandIsr": (EXPAND, ("isr", "partition_epoch")),
     "HandleAlterPartitionResponse": (ISR, ("isr", "hw_before", "hw", "partition_epoch")),
     "LogStartMoved": (LOG_START, ("log_start",)),
-    "DeleteReplica": (GONE, ()),
-    "LoseDisk": (GONE, ()),
+    "DeleteReplica": (DELETED, ()),
+    "LoseDisk": (DELETED, ()),
     FORGOTTEN: (FORGET, ()),
-    "Read": (SHOWN, ("bound",)),
+    "Read": (READ, ("bound",)),
 }
 """By step: the kind of its row, and the fields that are its values."""
 _SHOWS = frozenset({"ProduceAck", "Read", "HandleFetch", "AnswerFetch", "HandleEpochRequest"})
@@ -304,7 +326,7 @@ def _row(step: LoggedStep, peers: dict[int, int]) -> tuple[int, tuple[int, ...]]
     # The three of a fetch first: nearly every step is one of them.
     if name == "SendFetch":
         epoch = fields.get("req_epoch")
-        return SENT, (epoch if type(epoch) is int else UNKNOWN,)
+        return FETCH_SENT, (epoch if type(epoch) is int else UNKNOWN,)
     if name == "HandleFetch" and "remote_leo" in fields and fields.get("error", 0) == 0:
         shown = _number(step.response.fields, "res_hw") if step.response is not None else UNKNOWN
         peer = peers.get(_number(fields, "peer"), -1)
@@ -360,7 +382,7 @@ def _may_be(value: int, expected: int) -> bool:
     return value == expected or UNKNOWN in (value, expected)
 
 
-def take(row: Row, at: int, replica: Replica, leader: Leader) -> tuple[int, Replica]:
+def take(row: Row, at: int, replica: Replica, brokers: Brokers) -> tuple[int, Replica]:
     """Return what a row breaks at this replica, and what it leaves: a step that does not fit leaves what it says.
 
     `row.values` are those that `_row` gives its kind; `at` is the row's number.
@@ -378,12 +400,12 @@ def take(row: Row, at: int, replica: Replica, leader: Leader) -> tuple[int, Repl
         fits = _may_be(replica.leo, base)
         after = replica._replace(leo=end, cause=at)
     elif kind == COUNT:
-        return max(broken, _counts(values, replica)), _counted(values, at, replica, leader)
+        return max(broken, _counts(values, replica)), _counted(values, at, replica, brokers)
     elif kind == RAISE:
         hw_before, hw = values
         fits = _may_be(replica.hw, hw_before)
         members = replica.isr if replica.isr == UNKNOWN else replica.isr | replica.pending
-        lowest = UNKNOWN if members == UNKNOWN else _lowest(replica, leader.own, members)
+        lowest = UNKNOWN if members == UNKNOWN else _lowest(replica, brokers.own, members)
         # Only a leader looks (Partition#leaderLogIfLocal).
         if replica.cause < 0 or replica.role not in (LEADS, UNKNOWN) or (lowest != UNKNOWN and hw > lowest):
             broken = BREAKS_RULE
@@ -392,7 +414,7 @@ def take(row: Row, at: int, replica: Replica, leader: Leader) -> tuple[int, Repl
         hw_before, hw = values
         fits = _may_be(replica.hw, hw_before)
         # The log end of the replica that fetched is the only one that may be missing.
-        members = 0 if replica.isr == UNKNOWN else (replica.isr | replica.pending) & ~(1 << leader.own)
+        members = 0 if replica.isr == UNKNOWN else (replica.isr | replica.pending) & ~(1 << brokers.own)
         short = [peer for peer, end in enumerate(replica.counted) if members >> peer & 1 and UNKNOWN != end < hw]
         if len(short) > 1:
             broken = BREAKS_RULE
@@ -416,7 +438,7 @@ def take(row: Row, at: int, replica: Replica, leader: Leader) -> tuple[int, Repl
         fits = _may_be(replica.leo, leo) and _may_be(replica.hw, hw_before)
         # Partition#makeLeader looks at the high watermark last, at what was counted in the same leader epoch.
         if (replica.role, replica.epoch) == (LEADS, epoch) and isr != UNKNOWN and hw > hw_before:
-            broken = BREAKS_RULE if UNKNOWN != _lowest(replica, leader.own, isr) < hw else broken
+            broken = BREAKS_RULE if UNKNOWN != _lowest(replica, brokers.own, isr) < hw else broken
         # A leader that is elected again keeps the log ends that it recorded (finding F2); one that followed has none
         # (Replica#resetReplicaState).
         counted = (-1,) * len(replica.counted) if replica.role == FOLLOWS else replica.counted
@@ -458,9 +480,9 @@ def take(row: Row, at: int, replica: Replica, leader: Leader) -> tuple[int, Repl
         # The line of the step that allowed the next raise may be among those that are missing.
         unknown = (UNKNOWN,) * len(replica.counted)
         fits, broken, after = True, FITS, Replica(cause=at, counted=unknown, min_isr=replica.min_isr)
-    elif kind == GONE:
+    elif kind == DELETED:
         fits, after = True, Replica(role=ABSENT, counted=(UNKNOWN,) * len(replica.counted), min_isr=replica.min_isr)
-    else:
+    else:  # OTHER
         leo, hw, request_epoch = values
         fits = True
         broken = broken if _may_be(replica.epoch, request_epoch) else BREAKS_RULE
@@ -499,7 +521,7 @@ def _counts(values: tuple[int, ...], replica: Replica) -> int:
     return BREAKS_VALUE if UNKNOWN not in (replica.hw, response_hw) and replica.hw > response_hw else FITS
 
 
-def _counted(values: tuple[int, ...], at: int, replica: Replica, leader: Leader) -> Replica:
+def _counted(values: tuple[int, ...], at: int, replica: Replica, brokers: Brokers) -> Replica:
     """Return what a counted fetch leaves: the log end of its replica, and the high watermark that is due then."""
     peer, end, *_ = values
     # Nothing new was recorded: such a fetch allows no raise.
@@ -509,7 +531,7 @@ def _counted(values: tuple[int, ...], at: int, replica: Replica, leader: Leader)
     after = replica._replace(counted=counted, cause=at)
     # With every log end known, those outside the ISR among them, the rule leaves no choice.
     # Partition#maybeIncrementLeaderHW
-    lowest = _lowest(after, leader.own, (1 << len(counted)) - 1)
+    lowest = _lowest(after, brokers.own, (1 << len(counted)) - 1)
     too_few_in_sync = replica.isr == UNKNOWN or replica.isr.bit_count() < replica.min_isr
     return after._replace(due=UNKNOWN if too_few_in_sync or after.hw == UNKNOWN or lowest <= after.hw else lowest)
 
@@ -519,7 +541,7 @@ def _observed(kind: int, values: tuple[int, ...], replica: Replica) -> int:
     if replica.role == ABSENT and kind not in (IDLE, SKIPPED):
         error = values[0] if kind == REFUSED else values[1] if kind == ACKNOWLEDGED else NONE
         return FITS if error in NO_REPLICA else BREAKS_RULE
-    if kind == SENT:
+    if kind == FETCH_SENT:
         (request_epoch,) = values
         return FITS if _may_be(replica.epoch, request_epoch) else BREAKS_RULE
     if kind == RESPONSE:
@@ -527,7 +549,7 @@ def _observed(kind: int, values: tuple[int, ...], replica: Replica) -> int:
         there = UNKNOWN in (replica.leo, records_end) or replica.leo >= records_end
         return FITS if there and _may_be(replica.hw, hw) else BREAKS_VALUE
     # A reader was shown, and a producer was told, no more than is committed.
-    if kind in (SHOWN, ACKNOWLEDGED):
+    if kind in (READ, ACKNOWLEDGED):
         bound = values[0]
         return FITS if UNKNOWN in (replica.hw, bound) or replica.hw >= bound else BREAKS_VALUE
     if kind == SKIPPED:
@@ -563,49 +585,56 @@ def _refuses(error: int, epoch: int, replica: Replica) -> bool:
 # The search
 
 
+class _Point(NamedTuple):
+    """Which rows are taken, those before `first_open` and those `taken_ahead`, and what they left."""
+
+    first_open: int
+    taken_ahead: frozenset[int]
+    replica: Replica
+
+
 class _Node:
-    """A point of the search: `depth` rows are taken, before `front` and in `beyond`; the replica, and what may come next."""
+    """A point of the search at which `depth` rows are taken, and what is left of the choices there."""
 
-    __slots__ = ("beyond", "choices", "depth", "front", "replica")
+    __slots__ = ("choices", "depth", "point")
 
-    def __init__(self, front: int, beyond: frozenset[int], replica: Replica, depth: int) -> None:
-        self.front, self.beyond, self.replica, self.depth = front, beyond, replica, depth
-        self.choices: Iterator[TakenRow] | None = None
+    def __init__(self, point: _Point, depth: int, choices: Iterator[Choice]) -> None:
+        # The choices must not refer to the node: that is a cycle, and no cycle is collected while logs are read.
+        self.point, self.depth, self.choices = point, depth, choices
 
 
 class _Search:
-    def __init__(self, rows: Sequence[Row], leader: Leader, min_isr: int = 1) -> None:
+    def __init__(self, rows: Sequence[Row], brokers: Brokers, min_isr: int = 1) -> None:
         """Begin with nothing known of the replica. `least_end[i]`: the earliest end of the rows from i on."""
-        self.rows, self.leader = rows, leader
+        self.rows, self.brokers = rows, brokers
         self.given_up: set[int] = set()
         # A process that makes the replica has none before.
         role = ABSENT if any(row.kind == START for row in rows) else UNKNOWN
-        self.begin = Replica(role=role, counted=(UNKNOWN,) * leader.peers, min_isr=min_isr)
+        self.begin = Replica(role=role, counted=(UNKNOWN,) * brokers.number, min_isr=min_isr)
         self.begins, self.ends = [row.begins for row in rows], [row.ends for row in rows]
         self.least_begin, self.least_end = (
             list(accumulate(reversed(times), min, initial=1 << 62))[::-1] for times in (self.begins, self.ends)
         )
 
-    def run(self, placement: Ordered) -> list[TakenRow]:
+    def run(self, placement: Placement) -> list[Choice]:
         """Return the rows in the order that was found, each with what it left."""
-        taken: list[TakenRow] = []
-        stack = [_Node(0, frozenset(), self.begin, 0)]
-        dead: set[tuple[int, frozenset[int], Replica]] = set()
+        taken: list[Choice] = []
+        begin = _Point(0, frozenset(), self.begin)
+        stack = [_Node(begin, 0, self._choices(begin))]
+        dead: set[_Point] = set()
         # How far the search came before it had to go back, and where it was then.
         furthest, stuck = -1, stack[0]
         taken_back, in_all, limit = 0, 0, MOST_TAKEN_BACK
-        while stack[-1].front < len(self.rows):
+        while stack[-1].point.first_open < len(self.rows):
             node = stack[-1]
-            if node.choices is None:
-                node.choices = self._choices(node)
             choice = next(node.choices, None)
             if choice is not None:
                 taken.append(choice)
-                child = self._after(node, *choice, taken)
-                if dead and (child.front, child.beyond, child.replica) in dead:
+                point = self._after(node.point, *choice, taken)
+                if dead and point in dead:
                     del taken[node.depth :]
                     continue
-                stack.append(child)
+                stack.append(_Node(point, len(taken), self._choices(point)))
                 # The search goes back ROWS_BACK rows at most: what was taken before them stays.
                 if len(taken) - stack[0].depth > 2 * ROWS_BACK:
                     stack = [one for one in stack if len(taken) - one.depth <= ROWS_BACK]
@@ -614,14 +643,14 @@ class _Search:
                 continue
             if len(taken) > furthest:
                 furthest, stuck = len(taken), node
-            dead.add((node.front, node.beyond, node.replica))
+            dead.add(node.point)
             taken_back += 1
             if len(stack) > 1 and taken_back <= limit:
                 stack.pop()
                 del taken[stack[-1].depth :]
                 continue
             # No order fits, or none was found within the limit. One step is given up: it goes where its stamp puts it.
-            at, broken = self._blocking(stuck)
+            at, broken = self._blocking(stuck.point)
             in_all += taken_back
             if taken_back > limit:
                 placement.at_limit.append(self.rows[at].step)
@@ -630,88 +659,88 @@ class _Search:
             self.given_up.add(at)
             placement.stuck.append((self.rows[at].step, broken))
             del taken[stack[0].depth :]
-            stack = [_Node(stack[0].front, stack[0].beyond, stack[0].replica, stack[0].depth)]
+            stack = [_Node(stack[0].point, stack[0].depth, self._choices(stack[0].point))]
             dead.clear()
             furthest, taken_back = -1, 0
         return taken
 
-    def _after(self, node: _Node, at: int, replica: Replica, sequence: list[TakenRow]) -> _Node:
+    def _after(self, point: _Point, at: int, replica: Replica, sequence: list[Choice]) -> _Point:
         """Return the next point with a choice, or one not far behind; add to `sequence` what is taken until then."""
-        if at != node.front:
-            return _Node(node.front, node.beyond | {at}, replica, len(sequence))
-        front = at + 1
-        while front in node.beyond:
-            front += 1
-        beyond = frozenset(row for row in node.beyond if row > front) if node.beyond else node.beyond
-        end = front if beyond else min(len(self.rows), front + ROWS_BACK // 8)
+        if at != point.first_open:
+            return _Point(point.first_open, point.taken_ahead | {at}, replica)
+        first_open = at + 1
+        while first_open in point.taken_ahead:
+            first_open += 1
+        taken_ahead = point.taken_ahead and frozenset(row for row in point.taken_ahead if row > first_open)
+        end = first_open if taken_ahead else min(len(self.rows), first_open + ROWS_BACK // 8)
         # What changed nothing, and was free to, does so again at the same replica.
         idle: set[int] = set()
-        while front < end:
-            alike = self.rows[front].alike
+        while first_open < end:
+            alike = self.rows[first_open].alike
             if alike not in idle:
-                after = self._only(front, beyond, replica)
+                after = self._forced(first_open, taken_ahead, replica)
                 if after is None:
                     break
                 if after is not replica:
                     replica = after
                     idle.clear()
-                elif replica.cause < 0 and front not in self.given_up:
+                elif replica.cause < 0 and first_open not in self.given_up:
                     idle.add(alike)
-            sequence.append((front, replica))
-            front += 1
-        return _Node(front, beyond, replica, len(sequence))
+            sequence.append((first_open, replica))
+            first_open += 1
+        return _Point(first_open, taken_ahead, replica)
 
-    def _only(self, front: int, beyond: frozenset[int], replica: Replica) -> Replica | None:
-        """Return what the first row leaves if it has to be taken, or may be without losing an order; else None."""
-        row = self.rows[front]
+    def _forced(self, first_open: int, taken_ahead: frozenset[int], replica: Replica) -> Replica | None:
+        """Return what the first row leaves if it must be taken now, or can be without losing an order; else None."""
+        row = self.rows[first_open]
         if row.kind > SKIPPED and replica.cause < 0:
-            fits = _observed(row.kind, row.values, replica) == FITS or front in self.given_up
+            fits = _observed(row.kind, row.values, replica) == FITS or first_open in self.given_up
             return replica if fits else None
         due = replica.due != UNKNOWN and replica.due > replica.hw
-        alone = not due and not beyond and self.least_begin[front + 1] >= row.ends
+        alone = not due and not taken_ahead and self.least_begin[first_open + 1] >= row.ends
         if not alone and replica.cause >= 0:
             return None
-        broken, after = take(row, front, replica, self.leader)
-        if broken != FITS and front not in self.given_up:
+        broken, after = take(row, first_open, replica, self.brokers)
+        if broken != FITS and first_open not in self.given_up:
             return None
         # What changes nothing and comes first by its stamp is taken: no other order has more.
         return after if alone or row.kind >= SKIPPED or (not due and after == replica) else None
 
-    def _open(self, node: _Node) -> list[int]:
+    def _open(self, point: _Point) -> list[int]:
         """Return the rows that may come next, as far as intervals, threads and sessions go, in the order of their stamps."""
-        begins, ends, front, beyond = self.begins, self.ends, node.front, node.beyond
-        last = max(beyond, default=front)
-        # Two least ends: a row does not wait for itself.
-        first = second = self.least_end[last + 1]
-        for at in range(front, last + 1):
-            if at not in beyond:
+        begins, ends, first_open, taken_ahead = self.begins, self.ends, point.first_open, point.taken_ahead
+        last = max(taken_ahead, default=first_open)
+        # The two earliest ends: a row does not wait for itself.
+        earliest = next_earliest = self.least_end[last + 1]
+        for at in range(first_open, last + 1):
+            if at not in taken_ahead:
                 end = ends[at]
-                if end <= first:
-                    first, second = end, first
-                elif end < second:
-                    second = end
+                if end <= earliest:
+                    earliest, next_earliest = end, earliest
+                elif end < next_earliest:
+                    next_earliest = end
         may_come = []
-        for at in range(front, min(len(ends), front + ROWS_AHEAD)):
-            if at > last and self.least_begin[at] >= first:
+        for at in range(first_open, min(len(ends), first_open + ROWS_AHEAD)):
+            if at > last and self.least_begin[at] >= earliest:
                 break
-            if at in beyond or begins[at] >= (second if ends[at] == first else first):
+            if at in taken_ahead or begins[at] >= (next_earliest if ends[at] == earliest else earliest):
                 continue
             for one in self.rows[at].follows:
-                if one >= front and one not in beyond:
+                if one >= first_open and one not in taken_ahead:
                     break
             else:
                 may_come.append(at)
         return may_come
 
-    def _choices(self, node: _Node) -> Iterator[TakenRow]:
+    def _choices(self, point: _Point) -> Iterator[Choice]:
         """Yield what may come next and fits: observers first, then by stamp; right after a cause, the raise."""
-        rows, replica = self.rows, node.replica
-        only = self._only(node.front, node.beyond, replica)
-        if only is not None:
-            yield node.front, only
+        rows, replica = self.rows, point.replica
+        forced = self._forced(*point)
+        if forced is not None:
+            yield point.first_open, forced
             return
         due = replica.due != UNKNOWN and replica.due > replica.hw
-        changing, observing, apart, between = self._fitting(node, due)
+        changing, observing, last_resort, before_due_raise = self._fitting(point, due)
         if replica.cause >= 0:
             for choice in (choice for choice in changing if rows[choice[0]].kind == RAISE):
                 # A replica that was caught up lately holds the raise back, in the ISR or not: its fetch comes before it.
@@ -724,25 +753,25 @@ class _Search:
             return
         for at, after in changing:
             # What would show something else after this step, or after the raise that is due then, is taken before it.
-            then = after if after.due == UNKNOWN else after._replace(hw=after.due, due=UNKNOWN)
-            first = next((choice for choice in observing if self._take(choice[0], then)[0] != FITS), None)
-            if first is not None:
-                yield first
+            raised = after if after.due == UNKNOWN else after._replace(hw=after.due, due=UNKNOWN)
+            hidden = next((choice for choice in observing if self._take(choice[0], raised)[0] != FITS), None)
+            if hidden is not None:
+                yield hidden
             yield at, after
         yield from observing[:1]
-        yield from between if due else apart
+        yield from before_due_raise if due else last_resort
 
-    def _fitting(self, node: _Node, due: bool) -> tuple[list[TakenRow], ...]:
-        """Return what may come next: what changes the replica, what observes it, and two exceptions, with their reasons.
+    def _fitting(self, point: _Point, due: bool) -> tuple[list[Choice], ...]:
+        """Return what may come next: rows that change the replica, rows that observe it, and two exceptions.
 
-        The first come last, where nothing else leads on; the second stand between a fetch and the raise that it left `due`.
+        One is for where nothing else leads on; the other stands between a fetch and the raise that it left `due`.
         """
-        rows, replica = self.rows, node.replica
-        changing: list[TakenRow] = []
-        observing: list[TakenRow] = []
-        apart: list[TakenRow] = []
-        between: list[TakenRow] = []
-        for at in self._open(node):
+        rows, replica = self.rows, point.replica
+        changing: list[Choice] = []
+        observing: list[Choice] = []
+        last_resort: list[Choice] = []
+        before_due_raise: list[Choice] = []
+        for at in self._open(point):
             row = rows[at]
             # Most of what is open shows another high watermark than there is now.
             if row.kind >= SKIPPED and at not in self.given_up and _observed(row.kind, row.values, replica) != FITS:
@@ -751,13 +780,13 @@ class _Search:
             # Read, then another thread raised, then counted: there is no event for a count at a later high watermark than
             # that of its response, so this comes last.
             read = row.response
-            if broken == BREAKS_VALUE and row.kind == COUNT and (0 <= read < node.front or read in node.beyond):
-                apart.append((at, after))
+            if broken == BREAKS_VALUE and row.kind == COUNT and (0 <= read < point.first_open or read in point.taken_ahead):
+                last_resort.append((at, after))
             # Its line names the log end and high watermark before its fetcher was removed, which may have gone on.
             if broken == BREAKS_VALUE and row.kind == FOLLOW and replica.role == FOLLOWS:
-                apart.append((at, after._replace(leo=replica.leo, hw=replica.hw)))
-            if broken == BREAKS_RULE and due and row.kind in (APPEND, COUNT) and self._raises_what_is_due(at, replica):
-                between.append((at, replica._replace(leo=after.leo, counted=after.counted)))
+                last_resort.append((at, after._replace(leo=replica.leo, hw=replica.hw)))
+            if broken == BREAKS_RULE and due and row.kind in (APPEND, COUNT) and self._has_raise_of_another(at, replica):
+                before_due_raise.append((at, replica._replace(leo=after.leo, counted=after.counted)))
             if broken == FITS:
                 # A fetch at the offset that was counted before changes nothing either.
                 if row.kind < SKIPPED and after != replica:
@@ -765,19 +794,19 @@ class _Search:
                 # Between a cause and its raise nothing may be shown.
                 elif not due or row.kind == SKIPPED or at in self.given_up:
                     observing.append((at, after))
-        return changing, observing, apart, between
+        return changing, observing, last_resort, before_due_raise
 
-    def _raises_what_is_due(self, at: int, replica: Replica) -> bool:
-        """Return whether a step has the raise that another thread's fetch left due, before that thread was done."""
-        step, counts = self.rows[at], self.rows[replica.cause]
-        raises = (row for row in self.rows[at + 1 : at + ROWS_AHEAD] if row.kind == RAISE and at in row.follows)
+    def _has_raise_of_another(self, at: int, replica: Replica) -> bool:
+        """Return whether a row's thread printed the raise that another thread's fetch left due, before that one was done."""
+        row, cause = self.rows[at], self.rows[replica.cause]
+        raises = (other for other in self.rows[at + 1 : at + ROWS_AHEAD] if other.kind == RAISE and at in other.follows)
         return (
             replica.cause >= 0
-            and counts.kind == COUNT
-            and counts.step.thread not in ("", step.step.thread)
-            and step.begins < counts.step.time
-            and (step.kind == APPEND or _counts(step.values, replica) == FITS)
-            and next((row.values for row in raises), ()) == (replica.hw, replica.due)
+            and cause.kind == COUNT
+            and cause.step.thread not in ("", row.step.thread)
+            and row.begins < cause.step.time
+            and (row.kind == APPEND or _counts(row.values, replica) == FITS)
+            and next((other.values for other in raises), ()) == (replica.hw, replica.due)
         )
 
     def _reaches(self, at: int, hw: int, replica: Replica) -> bool:
@@ -786,14 +815,14 @@ class _Search:
         return row.kind == COUNT and row.values[0] >= 0 and UNKNOWN != replica.counted[row.values[0]] < hw <= row.values[1]
 
     def _take(self, at: int, replica: Replica) -> tuple[int, Replica]:
-        broken, after = take(self.rows[at], at, replica, self.leader)
+        broken, after = take(self.rows[at], at, replica, self.brokers)
         return FITS if at in self.given_up else broken, after
 
-    def _blocking(self, node: _Node) -> tuple[int, int]:
-        """Return the step that holds the others up, as it ends first, and what it breaks."""
-        waiting = [at for at in self._open(node) if at not in self.given_up] or [node.front]
-        at = min(waiting, key=lambda row: (self._take(row, node.replica)[0] == FITS, self.rows[row].ends, row))
-        return at, take(self.rows[at], at, node.replica, self.leader)[0]
+    def _blocking(self, point: _Point) -> tuple[int, int]:
+        """Return the step that blocks the others, as it ends first, and what it breaks."""
+        waiting = [at for at in self._open(point) if at not in self.given_up] or [point.first_open]
+        at = min(waiting, key=lambda row: (self._take(row, point.replica)[0] == FITS, self.rows[row].ends, row))
+        return at, take(self.rows[at], at, point.replica, self.brokers)[0]
 
 
 # Checks that depend on the order: another step may stand on the other side of them, and would break them there. Of the two
@@ -803,7 +832,7 @@ class _Search:
 RULES = {
     RAISE: ("HW-02", (APPEND, COUNT, EXPAND, ISR)),
     SHRINK: ("ISR-02", (COUNT,)),
-    SHOWN: ("READ-01", (RAISE, ISR)),
+    READ: ("READ-01", (RAISE, ISR)),
     ACKNOWLEDGED: ("ACK-01", (RAISE, ISR)),
     COUNT: ("FENCE-01", (LEAD, FOLLOW)),
     REFUSED: ("FENCE-01", (LEAD, FOLLOW)),
@@ -820,9 +849,9 @@ _LEAVES = {
 """What a row leaves that a check may rest on."""
 
 
-def checks_of(rows: Sequence[Row], sequence: Sequence[TakenRow], search: _Search) -> Iterator[tuple[int, str, bool]]:
+def checks_of(rows: Sequence[Row], sequence: Sequence[Choice], search: _Search) -> Iterator[tuple[int, str, bool]]:
     """Yield the row and the rule of each check of a leader, and whether it depends on the order of the rows."""
-    leader, states = search.leader, [search.begin, *(after for _, after in sequence)]
+    brokers, states = search.brokers, [search.begin, *(after for _, after in sequence)]
     # What ends before a row begins comes before it, and what begins after its end comes after it.
     ends = list(accumulate((rows[at].ends for at, _ in sequence), max))
     begins = list(accumulate((rows[at].begins for at, _ in reversed(sequence)), min))[::-1]
@@ -853,19 +882,19 @@ def checks_of(rows: Sequence[Row], sequence: Sequence[TakenRow], search: _Search
             if near:
                 before = [(sequence[place][0], states[place]) for place in near if place < number]
                 after = [sequence[place][0] for place in near if place >= number]
-                others += [*_later(rows, at, before[::-1], found), *_earlier(rows, at, after, found, leader)]
-        depends = any(take(row, at, other, leader)[0] == breaks for other in others)
-        yield at, rule, depends and take(row, at, found, leader)[0] == FITS
+                others += [*_later(rows, at, before[::-1], found), *_earlier(rows, at, after, found, brokers)]
+        depends = any(take(row, at, other, brokers)[0] == breaks for other in others)
+        yield at, rule, depends and take(row, at, found, brokers)[0] == FITS
 
 
-def _low_reads(rows: Sequence[Row], sequence: Sequence[TakenRow], begin: Replica) -> Iterator[tuple[LoggedStep, int]]:
+def _low_reads(rows: Sequence[Row], sequence: Sequence[Choice], begin: Replica) -> Iterator[tuple[LoggedStep, int]]:
     """Yield each read that shows a lower high watermark than any that the replica had while it may have been made.
 
     Partition#readRecords takes it from the log, once; one that waited is read again before it is answered. A lower one
     breaks no rule, but the lines that say it contradict each other: one is not what the broker wrote.
     """
     had = [begin.hw, *(after.hw for _, after in sequence)]
-    shown = [(number, at, rows[at].step.shown_hw) for number, (at, _) in enumerate(sequence) if rows[at].kind == SHOWN]
+    shown = [(number, at, rows[at].step.shown_hw) for number, (at, _) in enumerate(sequence) if rows[at].kind == READ]
     low = [(number, at, hw) for number, at, hw in shown if hw is not None and UNKNOWN != had[number] > hw]
     # Nearly always there is none.
     if not low:
@@ -896,7 +925,7 @@ def _lowest_between(values: Sequence[int]) -> Callable[[int, int], int]:
     return least
 
 
-def _later(rows: Sequence[Row], at: int, before: Sequence[TakenRow], replica: Replica) -> Iterator[Replica]:
+def _later(rows: Sequence[Row], at: int, before: Sequence[Choice], replica: Replica) -> Iterator[Replica]:
     """Yield what a row finds if rows before it, each with what it found, come after it: the last, the last two, .."""
     stay: set[int] = set()
     for other, found in before:
@@ -913,11 +942,11 @@ def _later(rows: Sequence[Row], at: int, before: Sequence[TakenRow], replica: Re
             yield replica._replace(counted=(*replica.counted[:peer], found.counted[peer], *replica.counted[peer + 1 :]))
 
 
-def _earlier(rows: Sequence[Row], at: int, after: Sequence[int], replica: Replica, leader: Leader) -> Iterator[Replica]:
+def _earlier(rows: Sequence[Row], at: int, after: Sequence[int], replica: Replica, brokers: Brokers) -> Iterator[Replica]:
     """Yield what a row finds if one of the rows after it comes before it."""
     for other in after:
         if other != at and rows[other].begins < rows[at].ends and not _leads_to(rows, at, other):
-            yield take(rows[other], other, replica, leader)[1]._replace(cause=replica.cause)
+            yield take(rows[other], other, replica, brokers)[1]._replace(cause=replica.cause)
 
 
 def _leads_to(rows: Sequence[Row], first: int, second: int) -> bool:
@@ -936,7 +965,7 @@ def _leads_to(rows: Sequence[Row], first: int, second: int) -> bool:
 # From rows back to events
 
 
-def _events(rows: Sequence[Row], sequence: Sequence[TakenRow], begin: Replica) -> list[LoggedStep]:
+def _events(rows: Sequence[Row], sequence: Sequence[Choice], begin: Replica) -> list[LoggedStep]:
     """Return the events in order, each with its place and the high watermark that it found and left.
 
     `sequence` has the rows in order, each with what it left.
@@ -980,7 +1009,7 @@ def _events(rows: Sequence[Row], sequence: Sequence[TakenRow], begin: Replica) -
         if step.name in _CHANGES_HIGH_WATERMARK:
             raised = rows[credited[at]] if at in credited else None
             found = states[number]
-            # Only an append or another fetch between a fetch that allowed a raise and that raise leaves it due.
+            # An append or fetch between a fetch and the raise that it allowed finds that high watermark.
             before = found.due if found.cause == after.cause >= 0 and row.kind in (APPEND, COUNT) else found.hw
             if raised is not None or not step.in_flight:
                 _fill_high_watermark(step, before, after.hw, None if raised is None else _raise_of(raised), filled)
@@ -991,7 +1020,7 @@ def _events(rows: Sequence[Row], sequence: Sequence[TakenRow], begin: Replica) -
     return events
 
 
-def _credited(rows: Sequence[Row], sequence: Sequence[TakenRow], states: Sequence[Replica]) -> dict[int, int]:
+def _credited(rows: Sequence[Row], sequence: Sequence[Choice], states: Sequence[Replica]) -> dict[int, int]:
     """Return each row that is credited with a raise (rule 3), with the row that has the raise."""
     credited: dict[int, int] = {}
     for (at, _), found in zip(sequence, states, strict=False):

@@ -149,17 +149,6 @@ class LoggedController:
         self.gaps = 0
         self.keeps_elr = False
         """A line shows eligible leader replicas (KIP-966): known even if no line names the release."""
-        self.handlers: Mapping[str, Callable[[ParsedLine], None]] = {
-            "registered": self.registered,
-            "changed": self.changed,
-            "isr-altered": self.isr_altered,
-            "broker-registered": self.broker_registered,
-            "broker-changed": self.broker_changed,
-            "min-isr-written": self.min_isr_written,
-            "activated": self.activated,
-            "written": self.written,
-            "renounced": self.renounced,
-        }
 
     def begin_process(self) -> None:
         """Keep what earlier processes have shown: a process begins by printing that again (rule 5)."""
@@ -333,6 +322,19 @@ class LoggedController:
             step.provides += (("metadata", parsed.tp, epoch),)
             step.depends_on += (("altered", parsed.tp, epoch),)
         return step
+
+
+HANDLERS: Mapping[str, Callable[[LoggedController, ParsedLine], None]] = {
+    "registered": LoggedController.registered,
+    "changed": LoggedController.changed,
+    "isr-altered": LoggedController.isr_altered,
+    "broker-registered": LoggedController.broker_registered,
+    "broker-changed": LoggedController.broker_changed,
+    "min-isr-written": LoggedController.min_isr_written,
+    "activated": LoggedController.activated,
+    "written": LoggedController.written,
+    "renounced": LoggedController.renounced,
+}
 
 
 def _ids(step: LoggedStep) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tidegauge.traces.kafka_logs.discovery.files import NodeFiles
-from tidegauge.traces.kafka_logs.nodes import follower, leader, process
+from tidegauge.traces.kafka_logs.nodes import controller, follower, leader, process
 from tidegauge.traces.kafka_logs.nodes.controller import LoggedController
 from tidegauge.traces.kafka_logs.nodes.gap_detection import Gap, GapDetector, clock_set_back
 from tidegauge.traces.kafka_logs.nodes.logged_broker import OF_A_CONTROLLER, LoggedBroker, ThreadPartition
@@ -273,8 +273,8 @@ class Node:
             try:
                 if handler is not None:
                     handler(self.broker, parsed)
-                elif with_controller and parsed.kind in self.controller.handlers:
-                    self.controller.handlers[parsed.kind](parsed)
+                elif with_controller and parsed.kind in controller.HANDLERS:
+                    controller.HANDLERS[parsed.kind](self.controller, parsed)
             except NOT_KAFKAS as error:
                 self.problems.append(_unlike_kafka(line, error))
         return ParsedLine("end", lines[-1], {}) if lines else parsed

@@ -79,6 +79,17 @@ def test_one_line_less_is_named_and_fails_nothing(path: str, words: str, said: s
     assert any(said in line for line in report.missing), report.missing
 
 
+def test_all_that_a_process_did_between_its_start_and_its_end(tmp_path: Path) -> None:
+    """Its status changed meanwhile (BrokerServer#maybeChangeStatus): leaders that handled what no line sends are right."""
+    name, path = "4.2.0/b-kill-leader", "n1/server.log"
+    lost = number_of(name, path, "Transition from STARTING to STARTED", 1)
+    signal = number_of(name, path, "Terminating process due to signal")
+    folder = copied(name, tmp_path, lambda file, number, _line: file != path or number not in range(lost, signal))
+    report = check([folder])
+    assert any("the broker was STARTING, and is STARTED" in line for line in report.missing), report.missing
+    assert [rule.rule.id for rule in report.rules if rule.verdict is Verdict.FAIL] == []
+
+
 def test_the_last_lines_of_a_process_that_is_killed(tmp_path: Path) -> None:
     """What it had on disk beyond its lines, no rule holds against it (LOAD-01)."""
     name, path = "4.2.0/d-unclean", "n1/server.log"

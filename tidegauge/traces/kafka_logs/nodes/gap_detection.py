@@ -161,6 +161,8 @@ class GapDetector:
         self._on_disk: dict[tuple[str, str], tuple[int, Seen]] = {}
         """What the process before left on its disk, as its lines show it, and the last of these lines."""
         self._first: Seen = (BEFORE_ALL_LINES, 0)
+        self._status = ""
+        """That of the process (BrokerServer#maybeChangeStatus); empty if its lines do not say."""
 
     def begin_process(self, first: ParsedLine | None, line: Line) -> None:
         """Begin a process: `line` is its first line, `first` its first line that has a pattern.
@@ -179,6 +181,9 @@ class GapDetector:
         if first is None or first.kind != "process-started":
             why = "its log does not begin with the start of a process"
             self.gaps.append(Gap(self.broker.node, EVERYTHING, BEFORE_ALL_LINES, spot, (None, line.time), why))
+            self._status = ""
+        else:
+            self._status = "SHUTDOWN"
         self._last_line_about.clear()
         self._last_line_about |= {(f"{what} before", tp): seen for (what, tp), (_, seen) in self._on_disk.items()}
         self._first = (spot, line.time)
@@ -220,7 +225,9 @@ class GapDetector:
         breaks = list(self._breaks(parsed))
         here: Seen = ((broker.run, broker.index), parsed.line.time)
         if broker.stopping:
-            self.breaks_behind_signal |= bool(breaks) or self._isr_of_no_proposal(parsed)
+            # What the status contradicts was printed before the signal.
+            ends_early = parsed.kind != "status-changed" and (bool(breaks) or self._isr_of_no_proposal(parsed))
+            self.breaks_behind_signal |= ends_early
         if not breaks:
             self._note_line(parsed, here)
             return
@@ -273,6 +280,8 @@ class GapDetector:
             self._last_line_about[what, parsed.tp] = here
         if parsed.kind == "sending":
             self._last_line_about["send", parsed.line.thread] = here
+        elif parsed.kind == "status-changed":
+            self._last_line_about["status", ""] = here
         if parsed.kind in _ROLE_LINES:
             self._leading[parsed.tp] = parsed.kind.startswith("leader")
         elif parsed.kind == "log-deleted":
@@ -304,6 +313,10 @@ class GapDetector:
         kind, broker = parsed.kind, self.broker
         if kind == "sending":
             yield from self._session(parsed)
+        elif kind == "status-changed":
+            before, self._status = self._status, parsed.text("status")
+            if before not in ("", parsed.text("status_before")):
+                yield Break(EVERYTHING, ("status", ""), f"the broker was {before}, and is {parsed.text('status_before')}")
         if not parsed.tp:
             return
         replica = broker.replicas.get(parsed.tp) or LoggedReplica()

@@ -270,6 +270,8 @@ _TEXTS = frozenset(
         "completed",
         "session",
         "leos",
+        "status",
+        "status_before",
         "dir",
         "future",
     }

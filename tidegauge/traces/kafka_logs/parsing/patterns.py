@@ -52,6 +52,7 @@ _LOST = r"Error sending fetch request \(sessionId=\w+, epoch=\w+\) to node (?P<p
 _PROCESS = (
     ("process-started", "LoggingSignalHandler", r"Registered signal handlers"),
     ("process-stopping", "LoggingSignalHandler", r"Terminating process due to signal"),
+    ("status-changed", "BrokerServer", r"Transition from (?P<status_before>[A-Z_]+) to (?P<status>[A-Z_]+)"),
     ("logs-closed", "LogManager", r"^Shutdown complete\."),
     ("version", "AppInfoParser", r"^Kafka version: (?P<version>\S+)"),
     ("unclean-start", "LogManager", rf"Recovering \d+ logs from .* {_UNCLEAN}"),

@@ -16,7 +16,9 @@ import pytest
 
 import tidegauge as tg
 from tests.library import user_code
+from tidegauge.bundle.writing import write_bundle
 from tidegauge.cli.main import main
+from tidegauge.traces.kafka_logs.discovery.selection import selection_of
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
@@ -233,6 +235,18 @@ def test_what_cannot_be_read_is_raised_with_what_was(tmp_path: Path) -> None:
     assert len(raised.value.problems) == 2
     assert len(raised.value.traces[0].events) == 10
     assert tg.check(tmp_path / "torn.ndjson").exit_code == 2
+
+
+def test_a_bundle_of_a_mistyped_topic_is_not_left_behind(tmp_path: Path) -> None:
+    """It would have the lines of all other topics."""
+    mistyped = selection_of(["no-such-topic"], (), None, None)
+    target = tmp_path / "b.tar.gz"
+    for before in (None, b"another bundle"):
+        if before is not None:
+            target.write_bytes(before)
+        with pytest.raises(tg.TidegaugeError, match="expected a line about no-such-topic, seen none"):
+            write_bundle([tg.EXAMPLES / "captures/3.4.0/b-kill-leader"], target, mistyped)
+        assert [path.read_bytes() for path in tmp_path.iterdir()] == ([] if before is None else [before])
 
 
 def test_a_large_file_keeps_the_names_of_its_traces(tmp_path: Path) -> None:

@@ -46,6 +46,7 @@ from tidegauge.traces.kafka_logs.parsing.patterns import TABLE as JUDGED
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.segments import CHECKED_FROM, CHECKSUM, CHECKSUM_AT, HEADER, LENGTH_AT, MAGIC, MAGIC_AT, OVERHEAD
 from tidegauge.util.errors import UsageError
+from tidegauge.util.files import replacing
 
 # Replace the names in logs, consistently: hosts, addresses, topics, client ids, groups, users, racks and paths.
 #
@@ -184,7 +185,7 @@ class Redactor:
         """Note a topic."""
         self._note("topic", name)
 
-    def settle(self) -> None:
+    def number_names(self) -> None:
         """Give each name its number; nothing is learned from here on."""
         self._found["path"] -= _OF_FILES
         for kind, names in sorted(self._found.items()):
@@ -311,7 +312,16 @@ class _File:
 def write_bundle(
     paths: Sequence[Path], target: Path, selection: Selection | None = None, redact: bool = False
 ) -> BundleContents:
-    """Write what a verdict and a story of the paths need, of the part that is selected."""
+    """Write what a verdict and a story of the paths need, of the part that is selected.
+
+    Raises UsageError, and leaves `target` as it was, if no file can be read, or if no line names a selected topic.
+    """
+    with replacing(target) as unfinished:
+        return _write(paths, unfinished, selection, redact)
+
+
+def _write(paths: Sequence[Path], target: Path, selection: Selection | None, redact: bool) -> BundleContents:
+    """Write the bundle. After a UsageError `target` may have lines that nobody asked for."""
     contents = BundleContents()
     files = [file for at, path in enumerate(paths) for file in _files(path, at, redact, contents)]
     if not files:
@@ -326,8 +336,8 @@ def write_bundle(
             if file.kind == SEGMENT or file.path.name == LEADER_EPOCH_FILE:
                 excerpts.redactor.learn_topic(file.path.parent.name.rpartition("-")[0])
             for text in excerpts.texts(file) if file.kind not in (SEGMENT, TRACE) else ():
-                _learn(excerpts.redactor, text, file.kind)
-        excerpts.redactor.settle()
+                _learn_names(excerpts.redactor, text, file.kind)
+        excerpts.redactor.number_names()
     names = [path.resolve().name for path in paths]
     part = selection or Selection()
     header = {
@@ -339,17 +349,19 @@ def write_bundle(
         "end": part.end,
         "redacted": redact,
     }
-    said = {HEADER_KEY: json.dumps(header)}
+    pax_headers = {HEADER_KEY: json.dumps(header)}
     with (
         target.open("wb") as raw,
         gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed,
-        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT, pax_headers=said) as archive,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT, pax_headers=pax_headers) as archive,
     ):
         for file in files:
             with tempfile.TemporaryFile() as content:
                 excerpts.write(file, content)
-                at, _, below = file.name.partition("/")
-                member = tarfile.TarInfo(f"{at}/{excerpts.redactor.path(below) if excerpts.redactor is not None else below}")
+                index, _, inner_path = file.name.partition("/")
+                if excerpts.redactor is not None:
+                    inner_path = excerpts.redactor.path(inner_path)
+                member = tarfile.TarInfo(f"{index}/{inner_path}")
                 member.size = content.tell()
                 content.seek(0)
                 archive.addfile(member, content)
@@ -394,7 +406,7 @@ def _may_matter(path: Path, what: InputFile) -> bool:
     return any(not is_binary(block) and lines_matching(block, _NEEDED)[2].any() for block in blocks(path, path.name, []))
 
 
-def _learn(redactor: Redactor, text: str, kind: str) -> None:
+def _learn_names(redactor: Redactor, text: str, kind: str) -> None:
     """Note the names in a line, by the kind of its file."""
     if kind == CHECKPOINT:
         # `orders 0 1234`: topic, partition, offset. Lines without a topic have numbers alone.

@@ -62,7 +62,7 @@ def bundle_command(args: argparse.Namespace) -> int:
     """Copy what check and story need from logs into one file, which both read. The contents of records are left out."""
     from tidegauge.bundle.writing import write_bundle
     from tidegauge.traces.problems import counted
-    from tidegauge.util.files import refuse_unnamed, replacing
+    from tidegauge.util.files import refuse_unnamed
     from tidegauge.util.untrusted_text import visible
 
     for path in args.path:
@@ -70,9 +70,9 @@ def bundle_command(args: argparse.Namespace) -> int:
     missing = [path for path in args.path if not Path(path).exists()]
     if missing:
         raise UsageError(f"bundle: expected a file or a directory, seen none at {missing[0]}; check the path")
-    with replacing(args.out) as target:
-        contents = write_bundle([Path(path) for path in args.path], target, chosen_selection(args), args.redact)
-        size = target.stat().st_size
+    target = Path(args.out)
+    contents = write_bundle([Path(path) for path in args.path], target, chosen_selection(args), args.redact)
+    size = target.stat().st_size
     for problem in contents.problems:
         aside(visible(str(problem)))
     for left_out in () if args.quiet else contents.left_out:

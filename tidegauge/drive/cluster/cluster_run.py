@@ -4,8 +4,8 @@ Rules of this file
 
 1. A member is compared with its own profile. What comes behind the first step that differs, at whichever member, follows
    from it: there the others were given what the right member would have said.
-2. Up to there each member was given what the others really said. That is checked, report by report: a field that a member
-   does not report is counted apart.
+2. Up to there each member was given what the others really said. No comparison is needed: a reported value that differs
+   from the given one is already that member's difference. The values that nobody reports are counted apart.
 3. Members with the same node share it: a path of each is played on a partition of its own.
 """
 
@@ -90,7 +90,7 @@ def play_cluster(
         differences.append({numbers[id(difference.case)]: difference for difference in played.differences})
         reports.append(recorder.by_number)
     firsts = [first for at, path in enumerate(paths) if (first := _first(path, at, differences)) is not None]
-    handed, unreported = _handed_on(members, paths, reports, {id(first.path): first.at for first in firsts})
+    handed, unreported = _count_handed_on(members, paths, reports, {id(first.path): first.at for first in firsts})
     stories = tuple(_story(members, firsts)) if firsts else ()
     return ClusterRun(
         tuple(members),
@@ -127,23 +127,21 @@ def _first(
     return min(firsts, key=lambda first: first.at, default=None)
 
 
-def _handed_on(
+def _count_handed_on(
     members: Sequence[ClusterMember],
     paths: Sequence[ClusterPath],
     reports: Sequence[dict[int, tuple[Report, ...]]],
     ends: dict[int, int],
 ) -> tuple[int, int]:
-    """Count the values that a member was given and another really reported, and those that nobody reports.
-
-    What is reported and is not what was given would be a difference of the member that reports it.
-    """
+    """Count the values given to a member that another really reported, and those that nobody reports (rule 2)."""
     handed = unreported = 0
     for number, path in enumerate(paths):
         for step in path.steps[: ends.get(id(path), len(path.steps))]:
             for member, at, field in step.sources:
-                own = reports[member].get(number, ())
-                seen = field in members[member].node.capabilities.reports and at < len(own) and field in own[at]
-                handed, unreported = handed + seen, unreported + (not seen)
+                member_reports = reports[member].get(number, ())
+                can_report = field in members[member].node.capabilities.reports
+                is_reported = can_report and at < len(member_reports) and field in member_reports[at]
+                handed, unreported = handed + is_reported, unreported + (not is_reported)
     return handed, unreported
 
 

@@ -186,8 +186,7 @@ def _comments(
 FIXED = {"F1": ("3.9.0", "3.9.1")}
 """By finding, the last release that has it and can be given its test, and the first that has not."""
 
-FOLLOWS = "response_epoch_checked"
-"""The switch of F1, which is on where it is repaired."""
+F1_SWITCH = "response_epoch_checked"
 
 PAGE = "Tidegauge's docs/findings.md has its run, its conditions and its repair."
 
@@ -205,18 +204,20 @@ def release_with(name: str) -> str:
 def finding_test(name: str, release: str, *, repaired: bool = True) -> JavaTest:
     """Return the test of a finding: it asserts what a repaired Kafka does, or what the release does.
 
-    Raises UsageError for a name that is none, and where the release has not the finding.
+    Raises UsageError for an unknown name, and for a release without the finding.
     """
     profile = profile_named(f"{RELEASE}{release}")
     case, reference, switch = _path_of(name, profile)
-    repair = switch == FOLLOWS
-    if getattr(profile, switch) == repair:
+    # The switch of F1 is on in a repaired Kafka; every other finding's switch is on where Kafka is unsafe.
+    repaired_value = switch == F1_SWITCH
+    if getattr(profile, switch) == repaired_value:
         raise UsageError(
-            f"--export-junit: expected a release that has {name}; seen {release}, which has not; name another: --kafka "
+            f"--export-junit: expected a release that has {name}; seen {release}, which does not; name another: --kafka "
             f"{release_with(name)}"
         )
-    right = replace(reference, profile=profile_named(f"{profile.name}{CHANGED}{switch}={'on' if repair else 'off'}"))
-    shown = play(ReferenceNode(reference), [case], right).differences
+    repaired_profile = profile_named(f"{profile.name}{CHANGED}{switch}={'on' if repaired_value else 'off'}")
+    repaired_reference = replace(reference, profile=repaired_profile)
+    shown = play(ReferenceNode(reference), [case], repaired_reference).differences
     if not shown:
         raise UsageError(f"--export-junit: expected a path on which {release} shows {name}; seen none; name another release")
     finding = name.partition("-")[0]
@@ -227,7 +228,7 @@ def finding_test(name: str, release: str, *, repaired: bool = True) -> JavaTest:
     )
     origin = Origin(f"{reference.called} {name}", sentences)
     if repaired:
-        return java_test(case, right, release, origin, shown[0])
+        return java_test(case, repaired_reference, release, origin, shown[0])
     return java_test(case, reference, release, Origin(f"{origin.name} as it is", origin.sentences))
 
 
@@ -236,7 +237,7 @@ def _path_of(name: str, profile: Profile) -> tuple[DriveCase[Any], Any, str]:
     # The path goes as far as a release that has the finding takes it: `profile` may be of one that has it no more.
     if name in FIXED:
         shows = profile_named(f"{RELEASE}{release_with(name)}")
-        return named_scenarios(name, shows, EVERYTHING)[0].case, broker_reference(profile), FOLLOWS
+        return named_scenarios(name, shows, EVERYTHING)[0].case, broker_reference(profile), F1_SWITCH
     for switch, bug in UNSAFE.items():
         if bug == name:
             return TELLING[switch], broker_reference(profile), switch

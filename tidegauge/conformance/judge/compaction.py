@@ -104,19 +104,19 @@ def forget_consumed_request(st: s.State, p: int, asks_again: bool) -> None:
 # Rules of this part
 #
 # 1. Once every broker is past a leader epoch, nobody begins to lead in it or commits there any more. Its term is removed
-# when the leader of the next epoch, its heir, was elected with all that the term claims. The heir inherits the claim:
+#    when the leader of the next epoch, its heir, was elected with all that the term claims. The heir inherits the claim:
 #
 #        leader epoch        0            1            2            every broker and the controller are at 2 or later
 #        elected             b1           b2           b1
 #        committed           up to 5      up to 7      up to 9
 #        b2 was elected with the records of b1 up to 5:  term 0 is removed, term 1 also claims "5, for one term more"
 #
-# A leader of epoch 3 that has b2's log up to 5 has b1's too, so one comparison stands for both, and is counted twice
-# (terms.check_inherited_claims). A claim that an unclean election ended, or a term that claims nothing, is just removed.
+#    A leader of epoch 3 that has b2's log up to 5 has b1's too, so one comparison stands for both, and is counted twice
+#    (terms.check_inherited_claims). A claim that an unclean election ended, or a term that claims nothing, is just removed.
 # 2. Registrations of such epochs are removed where room is needed, the oldest first: a broker that restarts may act on old
-# ones again (conformance.judge.events.roles). What it then reports about a removed epoch is undecided.
-# 3. Where none of this helps (a broker that never reports its leader epoch, caches that are never reported) the table grows,
-# up to MOST_PAST. From there on the oldest are removed all the same. That loses checks; it makes none fail.
+#    ones again (conformance.judge.events.roles). What it then reports about a removed epoch is undecided.
+# 3. Where none of this helps (a broker that never reports its leader epoch, caches that are never reported) the table
+#    grows, up to MOST_PAST. From there on the oldest are removed all the same. That loses checks; it makes none fail.
 
 
 TERMS_AT_ONCE = 16
@@ -127,7 +127,7 @@ REGISTRATIONS_AT_ONCE = 16
 
 
 def room_for_a_term(st: s.State) -> None:
-    """Make room for one more term. OVERFLOW where the table stays full."""
+    """Make room for one more term. Sets OVERFLOW if the table stays full."""
     if st[s.PARTITION, s.TERMS] % TERMS_AT_ONCE == 0:
         compact_terms(st, all_past_epoch(st))
     if st[s.PARTITION, s.TERMS] == st[s.PARTITION, s.PAST_ROOM]:
@@ -139,7 +139,7 @@ def room_for_a_term(st: s.State) -> None:
 
 
 def room_for_a_registration(st: s.State) -> None:
-    """Make room for one more registration. OVERFLOW where the table is full, or stays nearly full.
+    """Make room for one more registration. Sets OVERFLOW if the table is full, or stays nearly full.
 
     Nothing can be removed that a lagging broker has not acted on yet, so this is tried again after a few more registrations.
     """

@@ -2,7 +2,7 @@
 
 Rules of this file
 
-1. Nothing is changed here but the epoch from which on all registrations are known.
+1. Registrations are only read here; terms.py adds them.
 2. Registrations are sorted by their leader epochs, and mostly the latest are wanted: they are looked at first.
 """
 

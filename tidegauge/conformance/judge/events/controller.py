@@ -16,40 +16,41 @@ from tidegauge.traces.columns import UNKNOWN
 #
 # Rules of this part
 #
-# 1. The ELR that a source reports is judged, and its members may be elected; only where none is reported is it computed from
-# the ISRs. Where no event reports the assignment it is all brokers, all the time.
+# 1. The ELR that a source reports (C_ELR) is judged, and its members may be elected; only where none is reported is it
+#    computed from the ISRs (C_ELIGIBLE has either). Where no event reports the assignment it is all brokers, all the time.
 # 2. A replica is eligible because it left the ISR when that was too small to commit anything: as long as it keeps its log it
-# has every committed record. One that was removed, lost its disk, or stopped without flushing may lack some.
+#    has every committed record. One that was removed, lost its disk, or stopped without flushing may lack some.
 #
 #        min.insync.replicas 2    ISR {1,2}   ELR {}
 #          b2 leaves              ISR {1}     ELR {2}      nothing is committed from here on
 #          b1 leaves              ISR {}      ELR {1,2}    so each of them has every committed record
 
 
-def check_assignment(st: s.State, isr: int, to: Assignment) -> None:
+def check_assignment(st: s.State, isr: int, assignment: Assignment) -> None:
     """Check CTRL-06 and CTRL-08: ISR and ELR are disjoint sets of replicas, and so are adding and removing replicas."""
-    if to.elr != UNKNOWN and isr != UNKNOWN:
-        decide(st, RULE.CTRL_06, to.elr & isr == 0, field.ELR, to.elr & ~isr, to.elr)
-    if to.adding != UNKNOWN and to.removing != UNKNOWN:
-        decide(st, RULE.CTRL_08, to.adding & to.removing == 0, field.ADDING, to.adding & ~to.removing, to.adding)
-    if to.replicas == UNKNOWN:
+    elr, replicas, adding, removing = assignment.elr, assignment.replicas, assignment.adding, assignment.removing
+    if elr != UNKNOWN and isr != UNKNOWN:
+        decide(st, RULE.CTRL_06, elr & isr == 0, field.ELR, elr & ~isr, elr)
+    if adding != UNKNOWN and removing != UNKNOWN:
+        decide(st, RULE.CTRL_08, adding & removing == 0, field.ADDING, adding & ~removing, adding)
+    if replicas == UNKNOWN:
         # Without a reassignment every broker of the trace is a replica.
-        if to.elr != UNKNOWN and st[s.OPTION, s.REASSIGNED] == 1:
+        if elr != UNKNOWN and st[s.OPTION, s.REASSIGNED] == 1:
             undecided(st, RULE.CTRL_06, 1 << field.REPLICAS)
         return
-    if to.elr != UNKNOWN:
-        decide(st, RULE.CTRL_06, to.elr & ~to.replicas == 0, field.ELR, to.elr & to.replicas, to.elr)
+    if elr != UNKNOWN:
+        decide(st, RULE.CTRL_06, elr & ~replicas == 0, field.ELR, elr & replicas, elr)
     if isr != UNKNOWN:
-        decide(st, RULE.CTRL_08, isr & ~to.replicas == 0, field.ISR, isr & to.replicas, isr)
-    if to.adding != UNKNOWN:
-        decide(st, RULE.CTRL_08, to.adding & ~to.replicas == 0, field.ADDING, to.adding & to.replicas, to.adding)
-    if to.removing != UNKNOWN:
-        decide(st, RULE.CTRL_08, to.removing & ~to.replicas == 0, field.REMOVING, to.removing & to.replicas, to.removing)
+        decide(st, RULE.CTRL_08, isr & ~replicas == 0, field.ISR, isr & replicas, isr)
+    if adding != UNKNOWN:
+        decide(st, RULE.CTRL_08, adding & ~replicas == 0, field.ADDING, adding & replicas, adding)
+    if removing != UNKNOWN:
+        decide(st, RULE.CTRL_08, removing & ~replicas == 0, field.REMOVING, removing & replicas, removing)
 
 
-def check_elr(st: s.State, partition_epoch: int, isr: int, to: Assignment) -> None:
+def check_elr(st: s.State, partition_epoch: int, isr: int, assignment: Assignment) -> None:
     """Check CTRL-07: a replica becomes eligible by leaving the ISR, and not when it has just been assigned."""
-    if to.elr == UNKNOWN:
+    if assignment.elr == UNKNOWN:
         return
     old, old_isr, old_replicas = st[s.PARTITION, s.C_ELR], st[s.PARTITION, s.C_ISR], st[s.PARTITION, s.C_REPLICAS]
     before = st[s.PARTITION, s.C_PARTITION_EPOCH]
@@ -63,16 +64,16 @@ def check_elr(st: s.State, partition_epoch: int, isr: int, to: Assignment) -> No
         were = old | old_isr
         if old_replicas != UNKNOWN:
             were &= old_replicas
-        decide(st, RULE.CTRL_07, to.elr & ~were == 0, field.ELR, to.elr & were, to.elr)
+        decide(st, RULE.CTRL_07, assignment.elr & ~were == 0, field.ELR, assignment.elr & were, assignment.elr)
     for b in range(st[s.OPTION, s.BROKERS]):
         # The controller knows that this broker's log may lack records (KIP-966).
-        if to.elr >> b & 1 == 1 and st[s.REPLICAS + b, s.LOST] == s.REGISTERED:
-            decide(st, RULE.CTRL_07, False, field.ELR, to.elr & ~(1 << b), to.elr)
+        if assignment.elr >> b & 1 == 1 and st[s.REPLICAS + b, s.LOST] == s.REGISTERED:
+            decide(st, RULE.CTRL_07, False, field.ELR, assignment.elr & ~(1 << b), assignment.elr)
     # Once the ISR is large enough the ELR is empty. In a broker's log (LAG_RULE) min.insync.replicas may have been changed
     # before the first line.
     known = st[s.OPTION, s.LAG_RULE] == 0 or st[s.PARTITION, s.C_MIN_ISR] != UNKNOWN
-    if isr != UNKNOWN and known and large_enough(st, isr, to.replicas):
-        decide(st, RULE.CTRL_07, to.elr == 0, field.ELR, 0, to.elr)
+    if isr != UNKNOWN and known and large_enough(st, isr, assignment.replicas):
+        decide(st, RULE.CTRL_07, assignment.elr == 0, field.ELR, 0, assignment.elr)
 
 
 def elects_eligible(st: s.State, leader: int) -> None:
@@ -89,7 +90,7 @@ def elects_eligible(st: s.State, leader: int) -> None:
 def members_joined(st: s.State, old_isr: int, isr: int) -> None:
     """Note that new members of the ISR have fetched what they lacked."""
     for b in range(st[s.OPTION, s.BROKERS]):
-        # It may have joined: then it lacks nothing any more.
+        # The new ISR is unknown: this broker may have joined it.
         if isr == UNKNOWN:
             if st[s.REPLICAS + b, s.LOST] != 0:
                 st[s.REPLICAS + b, s.LOST] = UNKNOWN
@@ -105,22 +106,22 @@ def large_enough(st: s.State, isr: int, replicas: int) -> bool:
     return least != UNKNOWN and not under_min_isr(size_of(isr, n), least, assigned)
 
 
-def update_elr(st: s.State, isr: int, to: Assignment) -> None:
+def update_elr(st: s.State, isr: int, assignment: Assignment) -> None:
     """Note the eligible leader replicas. PartitionChangeBuilder#maybePopulateTargetElr."""
     old, old_isr = st[s.PARTITION, s.C_ELIGIBLE], st[s.PARTITION, s.C_ISR]
-    if to.elr != UNKNOWN:
-        st[s.PARTITION, s.C_ELIGIBLE] = to.elr
+    if assignment.elr != UNKNOWN:
+        st[s.PARTITION, s.C_ELIGIBLE] = assignment.elr
     elif isr == UNKNOWN or written_min_isr(st) == UNKNOWN:
         st[s.PARTITION, s.C_ELIGIBLE] = UNKNOWN
-    elif large_enough(st, isr, to.replicas):
+    elif large_enough(st, isr, assignment.replicas):
         st[s.PARTITION, s.C_ELIGIBLE] = 0
     elif UNKNOWN in (old, old_isr):
         st[s.PARTITION, s.C_ELIGIBLE] = UNKNOWN
     else:
         # Whoever leaves an ISR that becomes too small stays eligible.
         st[s.PARTITION, s.C_ELIGIBLE] = (old | old_isr) & ~isr
-    st[s.PARTITION, s.C_ELR] = to.elr
-    st[s.PARTITION, s.C_REPLICAS] = to.replicas
+    st[s.PARTITION, s.C_ELR] = assignment.elr
+    st[s.PARTITION, s.C_REPLICAS] = assignment.replicas
 
 
 # Events at the controller that concern a broker, not the partition: it registers, it is fenced or unfenced.
@@ -194,13 +195,12 @@ def joins_as_proposed(st: s.State, b: int, broker_epoch: int) -> None:
 #
 # 1. Only the controller's own order counts here: the leader, leader epoch and ISR of one change after the other.
 # 2. An election from the ISR is clean. With an empty ISR, or in the change that removes its last member, the members that
-# left it while it was below min.insync.replicas are eligible (KIP-966). Any other election, or one that may be another, ends
-# every earlier claim about committed records.
-# 3. The ELR is the one that the source reports; only where it reports none is it computed from the ISRs.
+#    left it while it was below min.insync.replicas are eligible (KIP-966). Any other election, or one that may be another,
+#    ends every earlier claim about committed records.
 
 
 def change_partition(
-    st: s.State, leader: int, epoch: int, partition_epoch: int, isr: int, live: int, clean: int, to: Assignment
+    st: s.State, leader: int, epoch: int, partition_epoch: int, isr: int, live: int, clean: int, assignment: Assignment
 ) -> None:
     """Judge a PartitionRecord or PartitionChangeRecord. PartitionRegistration#merge.
 
@@ -213,7 +213,8 @@ def change_partition(
         registration_changed(st, leader, epoch, partition_epoch, isr, live, clean)
     elif epoch == UNKNOWN:
         undecided(st, RULE.CTRL_02, 1 << field.LEADER_EPOCH)
-        # A change without a leader epoch may be an election, and an unclean one.
+        # A change without a leader epoch may be an election, and an unclean one. From FIRST_EPOCH on every election is
+        # known: COMPLETE_FROM 1 excludes that of the leader epoch seen next.
         st[s.PARTITION, s.FIRST_EPOCH] = UNKNOWN
         st[s.PARTITION, s.COMPLETE_FROM] = 1
         st[s.PARTITION, s.ELECTIONS_UNOBSERVED] = 1
@@ -225,10 +226,10 @@ def change_partition(
     if st[s.OPTION, s.ELR] == 0:
         isr_not_empty(st, isr)
     # These compare with the registration before, so it is replaced only after them.
-    check_assignment(st, isr, to)
-    check_elr(st, partition_epoch, isr, to)
+    check_assignment(st, isr, assignment)
+    check_elr(st, partition_epoch, isr, assignment)
     members_joined(st, st[s.PARTITION, s.C_ISR], isr)
-    update_elr(st, isr, to)
+    update_elr(st, isr, assignment)
     st[s.PARTITION, s.C_LEADER] = leader
     st[s.PARTITION, s.C_EPOCH] = epoch
     st[s.PARTITION, s.C_PARTITION_EPOCH] = partition_epoch
@@ -245,7 +246,7 @@ def change_partition(
                 earlier = own != epoch and not (own == UNKNOWN and old_epoch == UNKNOWN)
                 if earlier and st[s.OPTION, s.LAG_RULE] == 0:
                     st[s.REPLICAS + b, s.PROPOSED] = 0
-        add_registration(st, epoch, leader, isr, partition_epoch, to.replicas)
+        add_registration(st, epoch, leader, isr, partition_epoch, assignment.replicas)
 
 
 def reported_again(st: s.State, leader: int, epoch: int, partition_epoch: int, isr: int) -> bool:
@@ -290,15 +291,15 @@ def check_leader_and_isr(st: s.State, leader: int, isr: int, live: int) -> None:
     """Check CTRL-01 and CTRL-04: a leader is a live member of the ISR; only its last member may be fenced."""
     if leader >= 0 and isr != UNKNOWN:
         decide(st, RULE.CTRL_01, isr >> leader & 1 == 1, field.ISR, isr | 1 << leader, isr)
-    may = not_fenced(st, live)
+    unfenced = not_fenced(st, live)
     # No broker is known to be fenced: nothing to compare with.
-    if live == UNKNOWN and may == (1 << st[s.OPTION, s.BROKERS]) - 1:
+    if live == UNKNOWN and unfenced == (1 << st[s.OPTION, s.BROKERS]) - 1:
         return
     if leader >= 0:
-        decide(st, RULE.CTRL_01, may >> leader & 1 == 1, field.LIVE, may | 1 << leader, may)
+        decide(st, RULE.CTRL_01, unfenced >> leader & 1 == 1, field.LIVE, unfenced | 1 << leader, unfenced)
     if isr != UNKNOWN:
         alone = size_of(isr, st[s.OPTION, s.BROKERS]) == 1
-        decide(st, RULE.CTRL_04, alone or isr & ~may == 0, field.ISR, isr & may, isr)
+        decide(st, RULE.CTRL_04, alone or isr & ~unfenced == 0, field.ISR, isr & unfenced, isr)
 
 
 def isr_not_empty(st: s.State, isr: int) -> None:
@@ -355,9 +356,9 @@ def isr_grown(st: s.State, leader: int, old_isr: int, isr: int, live: int) -> No
     same(st, RULE.ISR_04, field.ISR, proposed, isr, 1 << field.ISR)
     # Without a list of live brokers only a member that is known to be fenced can be refused.
     joining = isr & ~old_isr
-    may = not_fenced(st, live)
-    if live != UNKNOWN or joining & ~may != 0:
-        decide(st, RULE.ISR_04, joining & ~may == 0, field.LIVE, may | joining, may)
+    unfenced = not_fenced(st, live)
+    if live != UNKNOWN or joining & ~unfenced != 0:
+        decide(st, RULE.ISR_04, joining & ~unfenced == 0, field.LIVE, unfenced | joining, unfenced)
     if proposed == isr:
         for b in range(st[s.OPTION, s.BROKERS]):
             if joining == 1 << b:
@@ -382,5 +383,5 @@ def alter_partition(st: s.State, leader: int, epoch: int, partition_epoch: int, 
             undecided(st, RULE.ISR_04, 1 << field.PARTITION_EPOCH)
         else:
             # The change that accepts the proposal may be reported before this event: then it is one partition epoch further.
-            made = partition_epoch == latest - 1 and agree_if_known(isr, st[s.PARTITION, s.C_ISR])
-            decide(st, RULE.ISR_04, partition_epoch == latest or made, field.PARTITION_EPOCH, latest, partition_epoch)
+            is_applied = partition_epoch == latest - 1 and agree_if_known(isr, st[s.PARTITION, s.C_ISR])
+            decide(st, RULE.ISR_04, partition_epoch == latest or is_applied, field.PARTITION_EPOCH, latest, partition_epoch)

@@ -230,7 +230,8 @@ def hw_raised(st: s.State, b: int, isr: int, reported: int) -> None:
     elif pending == UNKNOWN and reported <= lowest:
         undecided(st, RULE.HW_02, 1 << field.ISR)
     elif reported > lowest and reported <= lowest_with_stale(st, b, known):
-        # The HW passed only because old log ends were counted: the fault is F2, so HW-08 fails and not HW-02.
+        # The HW passed only because old log ends were counted: the fault is F2, so HW-08 fails and not HW-02. Forgotten log
+        # ends have epoch -1, so log_ends_are_current does not count them again.
         decide(st, RULE.HW_08, False, field.HW, st[s.REPLICAS + b, s.HW], reported)
     else:
         decide(st, RULE.HW_02, reported <= lowest, field.HW, lowest, reported)

@@ -427,14 +427,14 @@ class _Records:
         return Record(offset, timestamp, key, value, headers, attributes)
 
     def _header(self) -> Header:
-        """Read a header of a record: its name and value. Raises CorruptBatchError."""
-        name = self._sized()
-        if name is None:
-            raise self._corrupt("a header with a name", "none")
+        """Read a record header: its key and value. Raises CorruptBatchError."""
+        key = self._sized()
+        if key is None:
+            raise self._corrupt("a header with a key", "none")
         try:
-            return name.decode(), self._sized()
+            return key.decode(), self._sized()
         except UnicodeDecodeError as error:
-            raise self._corrupt("a header name in UTF-8", repr(name)) from error
+            raise self._corrupt("a header key in UTF-8", repr(key)) from error
 
     def _sized(self) -> bytes | None:
         size = self._varint()

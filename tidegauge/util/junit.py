@@ -181,11 +181,12 @@ class JobSummary:
 
     @property
     def exit_code(self) -> int:
-        """0 nothing unexpected, 1 a failure or a stale line, 2 an error, 3 nothing was decided."""
+        """Return 0 if nothing is unexpected, 1 for a failure or stale line, 2 for an error, 3 if nothing was decided."""
         if self.stale or any(case.outcome == FAILED for case in self.unexpected):
             return FAILS
         if self.unexpected:
             return BAD
+        # A known failure was decided too.
         return CONFORMS if self.count(PASSED) or self.known else UNDECIDED
 
     @property

@@ -306,18 +306,18 @@ def _leads_again_after_another(before: Before) -> bool:
 
 
 def _erases_its_proposal(before: Before) -> bool:
-    """Look for a leader that reads metadata which it acts on already while a proposal of it is open (F3)."""
-    knows: dict[int, tuple[object, object]] = {}
+    """Look for a leader that reads metadata that it already acts on while its ISR proposal is pending (F3)."""
+    acts_on: dict[int, tuple[object, object]] = {}
     proposed: set[int] = set()
     kinds = ("BecomeLeader", "BecomeFollower", "HandleAlterPartitionResponse", *PROPOSES, *ENDS_A_ROLE)
     for event in before.events(*kinds):
-        node, (epoch, partition_epoch) = event.node, knows.get(event.node, (None, None))
+        node, (epoch, partition_epoch) = event.node, acts_on.get(event.node, (None, None))
         if event.event in PROPOSES:
             proposed.add(node)
         elif event.event == "HandleAlterPartitionResponse":
             proposed.discard(node)
             if event.fields.get("error") == NONE:
-                knows[node] = epoch, event.fields.get("partition_epoch")
+                acts_on[node] = epoch, event.fields.get("partition_epoch")
         elif event.event == "BecomeLeader":
             read_epoch, read_partition_epoch = event.fields.get("leader_epoch"), event.fields.get("partition_epoch")
             # The same metadata once more; an epoch that is not reported may be the same.
@@ -328,10 +328,10 @@ def _erases_its_proposal(before: Before) -> bool:
             ):
                 return True
             proposed.discard(node)
-            knows[node] = read_epoch, read_partition_epoch
+            acts_on[node] = read_epoch, read_partition_epoch
         else:
             proposed.discard(node)
-            knows.pop(node, None)
+            acts_on.pop(node, None)
     return False
 
 

@@ -26,7 +26,7 @@ def as_text(report: Report, colour: bool = False, everything: bool = False) -> s
 def _lines(report: Report, colour: bool, everything: bool) -> Iterator[str]:
     """Yield the report: the story, failures with their causes, rules, inputs, the verdict."""
     # What happened comes before what it proves: a PASS over a loss begins with the loss.
-    # Without a verdict that says how it went an uneventful story says so.
+    # Without a verdict, an uneventful story says that it is one.
     judged = report.verdict in (Verdict.PASS, Verdict.FAIL)
     if report.story is not None and (happenings := headline(report.story, judged=judged, failures=report.failures)):
         yield from happenings
@@ -37,7 +37,7 @@ def _lines(report: Report, colour: bool, everything: bool) -> Iterator[str]:
         yield from map(visible, _unread(report))
     if report.explanations:
         yield from _broken(report, colour)
-    # Whoever asked what happened reads first what was told, and of what a verdict lacks only the first.
+    # Beside a story, print only the first few things that a verdict lacks.
     briefly = report.story is not None and not everything and not report.failures and report.verdict is not Verdict.PASS
     if report.events or not briefly:
         yield from _rules(report, colour, everything)

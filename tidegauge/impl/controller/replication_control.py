@@ -134,6 +134,7 @@ def min_isr(control: ReplicationControl, topic: str, broker: int = UNDEFINED) ->
 
 def unclean_enabled(control: ReplicationControl, topic: str) -> bool:
     """Return unclean.leader.election.enable in force. #uncleanLeaderElectionEnabledForTopic."""
+    # KRaft ignored the setting before 3.9 (KAFKA-12670).
     if not control.profile.unclean_by_config:
         return False
     value = topic_config(control, topic, UNCLEAN_LEADER_ELECTION)

@@ -332,11 +332,11 @@ def _replication_steps(state: ControlCluster, partition: PartitionRegistration) 
     for f in partition.replicas:
         if f != leader and is_running(state, f) and state.logs[f] != log:
             yield ("CatchUp", f), state._replace(logs=_put(state.logs, f, log))
-    below = min((common_prefix(log, state.logs[b]) for b in (leader, *partition.isr)), key=len)
+    replicated = min((common_prefix(log, state.logs[b]) for b in (leader, *partition.isr)), key=len)
     # The leader decides by the min.insync.replicas that it has read, which may be an older one.
     enough = len(partition.isr) >= min(state.known_min_isr, len(partition.replicas))
-    if enough and len(below) > len(state.committed):
-        yield ("Acknowledge",), state._replace(committed=below)
+    if enough and len(replicated) > len(state.committed):
+        yield ("Acknowledge",), state._replace(committed=replicated)
     # A leader proposes a follower that has caught up and is active in its metadata cache (Partition#isReplicaIsrEligible).
     for f in partition.replicas:
         if f not in partition.isr and is_running(state, f) and is_active(state.control, f) and state.logs[f] == log:

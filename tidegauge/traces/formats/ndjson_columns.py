@@ -372,6 +372,7 @@ class _EventTable:
         """Write events of one kind to the rows of the table."""
         seq, node, *numbers = _numbers([*map(kind.values, events)]).T
         self.seq[rows] = seq
+        # `positions`: of the node itself; `node_fields`: of fields that name nodes, a list as a bit mask.
         self.node[rows] = np.fromiter(map(self.positions.__getitem__, node.tolist()), np.int64, len(events))
         for name, column in zip(kind.numbers, numbers, strict=True):
             self._fill_column(name, rows, column)

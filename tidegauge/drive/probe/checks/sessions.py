@@ -35,10 +35,10 @@ NOT_THERE = 7
 """A partition that the topic does not have."""
 
 
-def _reports(
+def _expect_partitions(
     session: ProbeSession, *partitions: ProbePartition, call: WireRequest | None = None, **fields: Any
 ) -> Expectation:
-    """Expect that an incremental fetch, by default the next one without changes, gets these partitions."""
+    """Expect that an incremental fetch, by default the next one without changes, gets these partitions, or none."""
     call = session.next() if call is None else call
     return Expectation(session.connection, call, _session_response(call, session.id, *partitions) | fields)
 
@@ -134,9 +134,9 @@ def _two(fixtures: Fixtures) -> Script:
         raise FailedError(f"sessionId: expected another than {session.id}; seen {second.id}")
     append_batch(partition)
     record = _read_fields(partition, partition.end - 1)
-    yield _reports(session, partition, **record)
+    yield _expect_partitions(session, partition, **record)
     session.connection.request(session.next())
-    yield _reports(second, partition, **record)
+    yield _expect_partitions(second, partition, **record)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ def _goes_on(fixtures: Fixtures) -> Script:
     if refused["errorCode"] == errors.NONE:
         raise UndecidedError("a wrong session epoch is not refused: there is no refusal to go on from")
     append_batch(partition)
-    yield _reports(session, partition, **_read_fields(partition, partition.end - 1))
+    yield _expect_partitions(session, partition, **_read_fields(partition, partition.end - 1))
 
 
 def _by_name_or_by_id(fixtures: Fixtures) -> Script:
@@ -186,9 +186,9 @@ def _by_name_or_by_id(fixtures: Fixtures) -> Script:
 def _unchanged(fixtures: Fixtures) -> Script:
     """Expect that a partition of which nothing has changed is in no response, whether the request names it or not."""
     partition, session = _begun(fixtures)
-    yield _reports(session)
-    yield _reports(session, call=session.next(partition.fetch(partition.end)))
-    yield _reports(session)
+    yield _expect_partitions(session)
+    yield _expect_partitions(session, call=session.next(partition.fetch(partition.end)))
+    yield _expect_partitions(session)
 
 
 def _records(fixtures: Fixtures) -> Script:
@@ -196,8 +196,8 @@ def _records(fixtures: Fixtures) -> Script:
     partition, session = _begun(fixtures)
     append_batch(partition)
     for _ in range(2):
-        yield _reports(session, partition, **_read_fields(partition, partition.end - 1))
-    yield _reports(session, call=session.next(partition.fetch(partition.end)))
+        yield _expect_partitions(session, partition, **_read_fields(partition, partition.end - 1))
+    yield _expect_partitions(session, call=session.next(partition.fetch(partition.end)))
 
 
 def _high_watermark(fixtures: Fixtures) -> Script:
@@ -206,8 +206,8 @@ def _high_watermark(fixtures: Fixtures) -> Script:
     for _ in range(2):
         append_batch(partition)
         call = session.next(partition.fetch(partition.end))
-        yield _reports(session, partition, call=call, **_read_fields(partition, partition.end))
-        yield _reports(session)
+        yield _expect_partitions(session, partition, call=call, **_read_fields(partition, partition.end))
+        yield _expect_partitions(session)
 
 
 def _log_start(fixtures: Fixtures) -> Script:
@@ -215,8 +215,8 @@ def _log_start(fixtures: Fixtures) -> Script:
     partition, session = _begun(fixtures)
     partition.connection.request(partition.delete_records(partition.end))
     partition.start = partition.end
-    yield _reports(session, partition, **_read_fields(partition, partition.end))
-    yield _reports(session)
+    yield _expect_partitions(session, partition, **_read_fields(partition, partition.end))
+    yield _expect_partitions(session)
 
 
 def _others(fixtures: Fixtures) -> Script:
@@ -224,15 +224,15 @@ def _others(fixtures: Fixtures) -> Script:
     for changed in (first, second):
         session = fixtures.session(first.connection, first.fetch(first.end), second.fetch(second.end))
         append_batch(changed)
-        yield _reports(session, changed, **_read_fields(changed, changed.end - 1))
+        yield _expect_partitions(session, changed, **_read_fields(changed, changed.end - 1))
 
 
 def _added(fixtures: Fixtures) -> Script:
     """Expect that a partition that is new to a session is reported once, although nothing about it has changed."""
     first, second = fixtures.pair()
     session = fixtures.session(first.connection, first.fetch(0))
-    yield _reports(session, second, call=session.next(second.fetch(0)), **_read_fields(second, 0))
-    yield _reports(session)
+    yield _expect_partitions(session, second, call=session.next(second.fetch(0)), **_read_fields(second, 0))
+    yield _expect_partitions(session)
 
 
 def _forgotten(fixtures: Fixtures) -> Script:
@@ -240,9 +240,9 @@ def _forgotten(fixtures: Fixtures) -> Script:
     first, second = fixtures.pair()
     session = fixtures.session(first.connection, first.fetch(0), second.fetch(0))
     append_batch(second)
-    yield _reports(session, call=session.next(forget=[second]))
+    yield _expect_partitions(session, call=session.next(forget=[second]))
     append_batch(first)
-    yield _reports(session, first, **_read_fields(first, 0))
+    yield _expect_partitions(session, first, **_read_fields(first, 0))
 
 
 def _each_time(
@@ -284,7 +284,7 @@ def _turns(fixtures: Fixtures) -> Script:
     places = {(partition.place(call.version),) for partition in (first, second)}
     reported: Iterable[tuple[str]] = places
     for _ in range(TURNS):
-        seen = yield _reports(session, call=call, **{REPORTED: frozenset(reported)}, batches=[(0, 0)])
+        seen = yield _expect_partitions(session, call=call, **{REPORTED: frozenset(reported)}, batches=[(0, 0)])
         reported, call = places - {seen[REPORTED]}, session.next()
 
 

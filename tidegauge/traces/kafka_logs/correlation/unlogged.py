@@ -1,4 +1,7 @@
-"""Requests that only one side logged, and processes whose own lines are missing."""
+"""Requests that only one side logged, and processes whose own lines are missing.
+
+Keys such as ("answered", request) are explained in nodes/logged_broker.py, rule 3.
+"""
 
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -128,9 +131,9 @@ def tie_unlogged(
     Returns the fetches that have none. `gapped` are the nodes of which lines are missing. For each leader, first the
     requests that it logged, then what it recorded without one, by partition and peer, and last what names no peer (rule 2).
     """
-    without: list[tuple[Node, LoggedStep]] = []
+    unsent: list[tuple[Node, LoggedStep]] = []
     used = {id(send) for send in matched.values()}
-    made = _MadeUp(nodes)
+    inferred = _InferredSteps(nodes)
     senders = {node.id: node for node in nodes if node.runs and not node.silenced}
     responses: dict[Hashable, list[LoggedStep]] = defaultdict(list)
     for step in (step for node in nodes for step in node.broker.steps if step.name in TAKES_RESPONSES):
@@ -139,8 +142,8 @@ def tie_unlogged(
     for node in nodes:
         if not node.runs:
             continue  # a node without lines: its requests became no steps
-        _responses_of_the_dead(node)
-        latest = _add_received(node, fetches[node.id], senders, matched, gapped, without, made)
+        _untie_late_responses(node)
+        latest = _infer_sends(node, fetches[node.id], senders, matched, gapped, unsent, inferred)
         runs = {
             id(matched[id(fetch)]): run_of(node, fetch.request.handled).number
             for fetch in fetches[node.id]
@@ -148,13 +151,13 @@ def tie_unlogged(
         }
         recorded = _Recorded(node, [send for send in sends if send.leader == node.id], used, runs, latest)
         recorded.tie(senders)
-        without += recorded.add_sends(senders, gapped, made)
+        unsent += recorded.add_sends(senders, gapped, inferred)
         recorded.tie_nameless()
         _add_unlogged_fetches(node, recorded.sends, runs, responses)
-    made.shorten_what_was_served_on(senders.values())
+    inferred.shorten_what_was_served_on(senders.values())
     for node in nodes:
-        _end_what_began_behind_the_lines(node)
-    return without
+        _stop_replicas_begun_unlogged(node)
+    return unsent
 
 
 class _Recorded:
@@ -181,8 +184,8 @@ class _Recorded:
         left = [send for send in sends if id(send) not in used]
         self._left = {tp: [send for send in left if tp in send.asked] for tp in {tp for send in left for tp in send.asked}}
         """By partition, the sends that are not tied yet."""
-        self._unsent: dict[tuple[str, int], list[LoggedStep]] = {}
-        """By partition and follower, the last fetches that it sent without a line."""
+        self._untied: dict[tuple[str, int], list[LoggedStep]] = {}
+        """By partition and follower, the last recorded fetches that are tied to no send."""
         self._nameless: list[LoggedStep] = []
 
     def tie(self, senders: Collection[int]) -> None:
@@ -198,42 +201,42 @@ class _Recorded:
                     self._nameless.append(step)
             elif "req_epoch" in step.fields:
                 # It has a request, so what was recorded before it was sent before it: there a line is missing, and stays so.
-                self._unsent.pop((step.tp, peer), None)
+                self._untied.pop((step.tp, peer), None)
             elif (send := self._tie(step, peer, step.fields["req_offset"])) is not None:
                 # What the end of an earlier process of this leader recorded is not the last that the peer sent.
                 last = self._latest.get((peer, send.fetcher), LastRequest(-1, 0))
                 if (send.run, self._number[id(send)]) > (last.run, self._number.get(last.request, len(self.sends))):
                     self._latest[peer, send.fetcher] = LastRequest(send.run, id(send))
-                self._unsent.pop((step.tp, peer), None)
+                self._untied.pop((step.tp, peer), None)
             elif peer in senders:
-                self._unsent.setdefault((step.tp, peer), []).append(step)
+                self._untied.setdefault((step.tp, peer), []).append(step)
 
     def add_sends(
-        self, senders: Mapping[int, Node], gapped: Collection[int], made: "_MadeUp"
+        self, senders: Mapping[int, Node], gapped: Collection[int], inferred: "_InferredSteps"
     ) -> list[tuple[Node, LoggedStep]]:
         """Add the sends of what is left; return the fetches whose send must be among lines that are missing.
 
         A send is added only if the sender had stopped logging and neither log has other gaps; and not in an older leader
         epoch than that of the sender's last line: that fetch was sent before the line.
         """
-        without: list[tuple[Node, LoggedStep]] = []
-        for (tp, peer), steps in self._unsent.items():
+        unsent: list[tuple[Node, LoggedStep]] = []
+        for (tp, peer), steps in self._untied.items():
             fetcher = next((send.fetcher for send in reversed(self.sends) if send.node == peer and tp in send.asked), 0)
             before = self._latest.get((peer, fetcher))
             if (
                 before is None
-                or not _logs_no_more(senders, peer, before.run)
+                or not _may_fetch_unlogged(senders, peer, before.run)
                 or peer in gapped
                 or self.leader.id in gapped
                 or any(_is_older(step, _epoch(self.leader, step), senders[peer], before.run) for step in steps)
             ):
-                without += [(self.leader, step) for step in steps]
+                unsent += [(self.leader, step) for step in steps]
                 continue
             for step in steps:
                 epoch = _epoch(self.leader, step)
-                made.send_before(step, senders[peer], before, {"req_offset": step.fields["req_offset"]}, epoch)
+                inferred.send_before(step, senders[peer], before, {"req_offset": step.fields["req_offset"]}, epoch)
                 before = self._latest[peer, fetcher] = LastRequest(before.run, id(step))
-        return without
+        return unsent
 
     def tie_nameless(self) -> None:
         """Tie what was recorded without its follower's name, if only one follower has sends left at that offset (rule 2)."""
@@ -261,11 +264,12 @@ class _Recorded:
         return None
 
 
-def _end_what_began_behind_the_lines(node: Node) -> None:
-    """Stop each replica with its process that the process made behind its last line: others tell what it did then."""
+def _stop_replicas_begun_unlogged(node: Node) -> None:
+    """Stop, with its process, each replica that began after the process's last line."""
     known = {(step.run, step.tp) for step in node.broker.steps if step.name in ("Start", "Stop", "Crash", "DeleteReplica")}
-    behind = [step for step in node.broker.steps if step.line_index == AFTER_LINES and node.runs[step.run].served_on]
-    for step in behind:
+    after_lines = (step for step in node.broker.steps if step.line_index == AFTER_LINES)
+    steps_after_lines = [step for step in after_lines if node.runs[step.run].served_on]
+    for step in steps_after_lines:
         if (step.run, step.tp) not in known:
             known.add((step.run, step.tp))
             stop = LoggedStep(node.id, step.tp, "Stop", {}, step.at, node.runs[step.run].last, (step.run, END, 0, 0))
@@ -273,18 +277,18 @@ def _end_what_began_behind_the_lines(node: Node) -> None:
             node.broker.steps.append(stop)
 
 
-def _add_received(
+def _infer_sends(
     node: Node,
     fetches: Sequence[LoggedFetch],
     senders: Mapping[int, Node],
     matched: Mapping[int, Send],
     gapped: Collection[int],
-    without: list[tuple[Node, LoggedStep]],
-    made: "_MadeUp",
+    unsent: list[tuple[Node, LoggedStep]],
+    inferred: "_InferredSteps",
 ) -> dict[tuple[int, int], LastRequest]:
     """Add sends of requests that only the leader logged; return the last request by sender and fetcher.
 
-    Steps for which no send can be added are put into `without`.
+    Steps for which no send can be added are put into `unsent`.
     """
     latest: dict[tuple[int, int], LastRequest] = {}
     # The steps of requests that no line sends, by request and partition.
@@ -312,17 +316,17 @@ def _add_received(
             latest[fetch.replica, fetch.fetcher] = LastRequest(send.run, id(send))
             known_sessions.add((fetch.replica, _session_given(fetch) or fetch.session))
             continue
-        run, behind = last_of_process.get((fetch.replica, fetch.broker_epoch), (-1, at))
-        begins_unlogged = not fetch.session and at > behind and _logs_no_more(senders, fetch.replica, run)
+        run, last_logged = last_of_process.get((fetch.replica, fetch.broker_epoch), (-1, at))
+        begins_unlogged = not fetch.session and at > last_logged and _may_fetch_unlogged(senders, fetch.replica, run)
         if begins_unlogged and (before is None or before.run == run):
-            before, last_sent[_of_process(fetch)] = before or LastRequest(run, 0), behind
+            before, last_sent[_of_process(fetch)] = before or LastRequest(run, 0), last_logged
             known_sessions.add((fetch.replica, _session_given(fetch)))
         elif (fetch.replica, fetch.session) not in known_sessions:
             # A session without any line of its sender: all lines of a fetcher are missing, not only the last ones.
             continue
-        if before is None or not _logs_no_more(senders, fetch.replica, before.run):
+        if before is None or not _may_fetch_unlogged(senders, fetch.replica, before.run):
             continue
-        # The line of one that comes before another with a line is missing.
+        # A later request has a line, so this one's line is missing, not unwritten.
         if at <= last_sent.get(_of_process(fetch), at):
             continue
         received = [(handled[("sent", id(fetch)), tp], fetch.asked[tp]) for tp in fetch.responses]
@@ -330,10 +334,10 @@ def _add_received(
         older = any(_is_older(step, partition.epoch, sender, before.run) for step, partition in received)
         # A line of the sender may be missing instead: before its last line, or at the end of its log.
         if older or fetch.replica in gapped:
-            without += [(node, step) for step, _ in received]
+            unsent += [(node, step) for step, _ in received]
             continue
         for step, partition in received:
-            made.send_before(step, sender, before, request_fields(partition), partition.epoch)
+            inferred.send_before(step, sender, before, request_fields(partition), partition.epoch)
         latest[fetch.replica, fetch.fetcher] = LastRequest(before.run, id(fetch))
     return latest
 
@@ -347,7 +351,7 @@ def _of_process(fetch: LoggedFetch) -> tuple[int, int, int | None]:
     return fetch.replica, fetch.fetcher, fetch.broker_epoch
 
 
-def _logs_no_more(senders: Mapping[int, Node], replica: int, run: int) -> bool:
+def _may_fetch_unlogged(senders: Mapping[int, Node], replica: int, run: int) -> bool:
     """Return whether process `run` of a replica may have gone on fetching without lines after its last logged send."""
     return replica in senders and not senders[replica].runs[run].closed
 
@@ -364,7 +368,7 @@ def _epoch(leader: Node, step: LoggedStep) -> int | None:
     return leader.runs[run].leader_epoch(step.tp, index)
 
 
-class _MadeUp:
+class _InferredSteps:
     """What followers must have done after their last line, as steps."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
@@ -411,17 +415,17 @@ class _MadeUp:
                 sender.broker.steps.append(response)
             self._ends[sender.id, run, step.tp] = offset
             self._added.add((sender.id, run, step.tp))
-        made = LoggedStep(sender.id, step.tp, "SendFetch", {"peer": step.node} | fields, step.at, step.time, place)
-        made.provides += (("sent", id(step)),)
-        made.depends_on += (("answered", request),)
+        inferred_send = LoggedStep(sender.id, step.tp, "SendFetch", {"peer": step.node} | fields, step.at, step.time, place)
+        inferred_send.provides += (("sent", id(step)),)
+        inferred_send.depends_on += (("answered", request),)
         # Requests that do not ask for the partition may stand between two that do: a refused one is asked for again later.
         channel = (sender.id, run, step.tp, step.node)
         if channel in self._handled:
-            made.depends_on += (("answered", self._handled[channel]),)
+            inferred_send.depends_on += (("answered", self._handled[channel]),)
         self._handled[channel] = id(step)
         step.depends_on += (("sent", id(step)),)
         step.provides += (("answered", id(step)), ("handled", sender.id, run))
-        sender.broker.steps.append(made)
+        sender.broker.steps.append(inferred_send)
 
     def _end(self, sender: Node, run: int, tp: str) -> int | None:
         """Return the log end of a replica after all that is known of its process, as far as it is known."""
@@ -440,8 +444,8 @@ class _MadeUp:
         for node in nodes if self._added else ():
             for step in node.broker.steps:
                 replica, end = (node.id, step.run, step.tp), step.fields.get("rec_end")
-                served_on = step.name == "HandleFetchResponse" and step.place[1:3] == (AFTER_LINES, SHOWN_BY_DISK)
-                if served_on and replica in self._added and isinstance(end, int):
+                is_from_disk = step.name == "HandleFetchResponse" and step.place[1:3] == (AFTER_LINES, SHOWN_BY_DISK)
+                if is_from_disk and replica in self._added and isinstance(end, int):
                     begin = min(self._ends[replica], end)
                     step.fields |= {"rec_base": begin, "leo_before": begin}
 
@@ -458,17 +462,17 @@ def _add_unlogged_fetches(
     handled = {(key, step.tp) for step in leader.broker.steps if step.name == "HandleFetch" for key in step.depends_on}
     for channel in channels.values():
         run: int | None = None
-        behind: list[Send] = []
+        unlogged: list[Send] = []
         for send in channel:
             if id(send) not in runs:
-                behind.append(send)
+                unlogged.append(send)
             else:
                 # Requests between two that one process handled only lack their lines.
                 if runs[id(send)] != run:
-                    _add_handled_fetches(leader, run, behind, responses, handled)
+                    _add_handled_fetches(leader, run, unlogged, responses, handled)
                 # The leader may have logged only some partitions of the last request with a line.
-                run, behind = runs[id(send)], [send]
-        _add_handled_fetches(leader, run, behind, responses, handled)
+                run, unlogged = runs[id(send)], [send]
+        _add_handled_fetches(leader, run, unlogged, responses, handled)
 
 
 def _add_handled_fetches(
@@ -492,7 +496,7 @@ def _add_handled_fetches(
             leader.broker.steps.append(step)
 
 
-def _responses_of_the_dead(node: Node) -> None:
+def _untie_late_responses(node: Node) -> None:
     """Untie a late response from the end of the process that asked, where its next process was served before.
 
     Else that process could begin only after the response, and its request be handled only after it had begun.
@@ -519,8 +523,8 @@ def _handled_of(step: LoggedStep) -> Iterator[tuple[int, int]]:
             yield key[1], key[2]
 
 
-# Fetches that a leader had counted when it was killed, before their threads wrote a line of them: another thread's raise may
-# rest on one. What was counted is what the follower had sent last, and to which it got no response.
+# Fetches that a leader had counted when it was killed, before their threads wrote a line: another thread's raise may rest on
+# one. Each is the last that its follower sent, and got no response.
 
 
 def add_fetches_in_flight(nodes: Sequence[Node]) -> None:
@@ -536,31 +540,31 @@ def add_fetches_in_flight(nodes: Sequence[Node]) -> None:
         key = leader.id, run.number
         end = ends[key] if key in ends else ends.setdefault(key, _Killed(leader, run.number))
         for tp, asked in send.asked.items():
-            counted, rests = end.counted.get((tp, send.node)), end.raised.get(tp)
+            counted, last_raise = end.counted.get((tp, send.node)), end.raised.get(tp)
             # Without a raise nothing rests on the fetch; without an earlier count it is unknown what it added.
-            if counted is None or rests is None:
+            if counted is None or last_raise is None:
                 continue
-            before, after = counted.fields["remote_leo"], rests.fields["hw"]
+            before, after = counted.fields["remote_leo"], last_raise.fields["hw"]
             # The raise needs a log end that no line records, and this follower had asked from there on.
             if isinstance(before, int) and isinstance(after, int) and before < after <= asked.offset:
                 fields = recorded_fields(send.node, asked.offset)
-                step = LoggedStep(leader.id, tp, "HandleFetch", fields, rests.at, rests.time, rests.place)
+                step = LoggedStep(leader.id, tp, "HandleFetch", fields, last_raise.at, last_raise.time, last_raise.place)
                 # Its thread wrote nothing after it.
-                step.begins, step.ends = min(rests.begins, *end.spoken.values()), rests.ends
+                step.begins, step.ends = min(last_raise.begins, *end.handler_ends.values()), last_raise.ends
                 # Just before the raise.
-                step.key = beside(rests.key, -1)
+                step.key = beside(last_raise.key, -1)
                 step.follows, step.topic_id = (counted,), counted.topic_id
                 leader.broker.steps.append(step)
 
 
 class _Killed:
-    """The last counts and raises of a process, and when its handlers last spoke."""
+    """The last counts and raises of a process, and when the last step of each of its handlers ended."""
 
     def __init__(self, leader: Node, run: int) -> None:
         """Collect the last counts and raises in process `run` of a leader, which was killed."""
         self.counted: dict[tuple[str, object], LoggedStep] = {}
         self.raised: dict[str, LoggedStep] = {}
-        self.spoken: dict[str, int] = {}
+        self.handler_ends: dict[str, int] = {}
         """By request handler, the end of its last step."""
         for step in sorted((own for own in leader.broker.steps if own.run == run), key=lambda step: step.key):
             if step.name == "HandleFetch" and "remote_leo" in step.fields:
@@ -568,7 +572,7 @@ class _Killed:
             elif step.name == RAISED:
                 self.raised[step.tp] = step
             if REQUEST_HANDLER in step.thread:
-                self.spoken[step.thread] = step.ends
+                self.handler_ends[step.thread] = step.ends
 
 
 # Proposals of a leader after SIGTERM: in 4.x it goes on serving after its loggers have stopped, and may propose an ISR.
@@ -599,14 +603,14 @@ def add_unlogged_proposals(nodes: Sequence[Node]) -> None:
         for key in keys:
             based_on = registered.get((step.tp, leader.id, step.fields["leader_epoch"], step.fields["partition_epoch"]))
             later = learned.get((step.tp, step.fields["leader_epoch"]), ())
-            steps = next(_made(leader, step, later, based_on), ())
+            steps = next(_inferred_proposals(leader, step, later, based_on), ())
             if steps:
-                made = steps[-1]
-                if made.name == "ExpandIsr":
+                proposal = steps[-1]
+                if proposal.name == "ExpandIsr":
                     # The second key of a proposal ends with the broker epochs of its members (proposal_keys).
                     epochs = dict(key[5]) if len(key) > 5 else {}
-                    made.fields |= reported(broker_epoch=epochs.get(made.fields["peer"]))
-                made.provides += (key,)
+                    proposal.fields |= reported(broker_epoch=epochs.get(proposal.fields["peer"]))
+                proposal.provides += (key,)
                 leader.broker.steps += steps
                 offered.add(key)
 
@@ -622,7 +626,7 @@ def _learned(nodes: Sequence[Node]) -> dict[tuple[str, object], list[LoggedStep]
 _ENDS_PROPOSAL = frozenset({"BecomeLeader", "BecomeFollower", "HandleAlterPartitionResponse"})
 
 
-def _made(
+def _inferred_proposals(
     leader: Node, judged: LoggedStep, learned: Iterable[LoggedStep], based_on: LoggedStep | None
 ) -> Iterator[tuple[LoggedStep, ...]]:
     """Yield the proposal of each process that may have made it after its last line, behind what it has learned first.

@@ -227,9 +227,9 @@ BREAKS: Mapping[str, Break] = MappingProxyType(
         "ProduceAck: before the high watermark has passed it": _before_it_is_safe,
         "ProduceAck: beyond the log": _beyond_the_log,
         "ProduceAck: by a broker that was deposed": _by_a_deposed_broker,
-        "ProduceAck: of a truncated record, by a leader elected again": _of_a_truncated_record,
+        "ProduceAck: of a truncated record, by a re-elected leader": _of_a_truncated_record,
         "ProduceAck: the same, with its epoch": _of_a_truncated_record_by_its_epoch,
-        "ProduceAck: of a kept record, by a leader elected again": _of_a_kept_record_by_who_leads_again,
+        "ProduceAck: of a surviving record, by a re-elected leader": _of_a_kept_record_by_who_leads_again,
         "Read: above the high watermark": _shown_above,
         "Read: records beyond its bound": _shown_beyond_the_bound,
         "Read: by a follower, below its high watermark": _shown_by_a_follower,
@@ -256,7 +256,7 @@ ALTERED: Mapping[str, tuple[str, str, Callable[[int], int]]] = MappingProxyType(
 
 LET_PASS: Mapping[str, str] = MappingProxyType(
     {
-        "ProduceAck: of a kept record, by a leader elected again": "the leader may answer an idempotent producer's retry",
+        "ProduceAck: of a surviving record, by a re-elected leader": "the leader may answer an idempotent producer's retry",
         "Read: by a follower, below its high watermark": "consumers may fetch from followers (KIP-392)",
         "AlterPartition: accepted, but never proposed": "an accepted proposal shows in the next change, which is judged",
         "ChangePartition: the ISR grows by an older proposal": "AlterPartition has the partition epoch",

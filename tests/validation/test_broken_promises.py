@@ -51,8 +51,8 @@ def test_a_record_that_was_truncated_is_known_to_be_gone() -> None:
         lead(1, 2, (1, 2), leo=1, hw=1),
     )
     kinds = {one.kind for one in broken_histories(Trace("t", "t-0", TWO, events), random.Random(0))}
-    assert "ProduceAck: of a kept record, by a leader elected again" in kinds
-    assert "ProduceAck: of a truncated record, by a leader elected again" not in kinds
+    assert "ProduceAck: of a surviving record, by a re-elected leader" in kinds
+    assert "ProduceAck: of a truncated record, by a re-elected leader" not in kinds
 
 
 def test_a_judge_that_believes_every_acknowledgement_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

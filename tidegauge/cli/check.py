@@ -47,7 +47,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     recordings.add_coverage(parser, "--coverage", "also write to FILE which parts of the model the traces have exercised")
     parser.add_argument("--out", metavar="DIR", help="also write index.html, check.json and check.xml (JUnit) to DIR")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    parser.add_argument("--json-schema", action="store_true", help="print the JSON Schema of that report and judge nothing")
+    parser.add_argument("--json-schema", action="store_true", help="print the JSON Schema of the JSON report, judge nothing")
     parser.add_argument("--all", action="store_true", help="also list the rules that passed or were not exercised")
 
 
@@ -162,9 +162,9 @@ def _follow_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--follow",
         action="store_true",
-        help="judge an NDJSON file, standard input (-) or a directory of broker logs as they grow, with --spark a directory "
-        "in which Parquet files arrive: failures are printed as soon as they are known, the report at the end (after "
-        "Ctrl-C, or when standard input ends)",
+        help="judge an NDJSON file, standard input (-) or a directory of broker logs as they grow; with --spark, a "
+        "directory in which Parquet files arrive. Failures are printed as soon as they are known, the report at the end "
+        "(after Ctrl-C, or when standard input ends)",
     )
     parser.add_argument(
         "--until-idle", type=seconds, metavar="SECONDS", help="with --follow: end when nothing has arrived for this long"

@@ -55,8 +55,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     broker.add_argument(
         "--finding",
         metavar="NAME",
-        help="with --cluster: play a finding (F1, F2, F3, F5, F9, F11 or F13) instead of walks, up to the read that lacks "
-        "an acknowledged record; from F5 on with a controller of the first build",
+        help="with --cluster: play a finding (F1, F2, F3, F5, F9, F11 or F13) instead of walks, up to the read that "
+        "misses an acknowledged record; from F5 on with a controller of the first build",
     )
     parser.add_argument(
         "--jars",
@@ -74,8 +74,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--controller",
         action="store_true",
         help="with --kafka: drive the KRaft controller instead of a broker, with the scenarios of the findings, requests "
-        f"that must be refused and random walks (default {CONTROLLER_WALKS}); with --cover through every step of the graphs "
-        "of spec/Controller.tla instead",
+        f"that must be refused and random walks (default {CONTROLLER_WALKS}); with --cover, every step of the graphs of "
+        "spec/Controller.tla instead",
     )
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--smoke", action="store_true", help="take only ten steps, to see whether the adapter works at all")
@@ -87,13 +87,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--walks",
         type=positive,
         metavar="N",
-        help="take N random walks with hostile inputs, instead of the cover unless --cover is given, too",
+        help="take N random walks with hostile inputs, instead of the cover, or with --cover beside it",
     )
     parser.add_argument(
         "--scenarios",
         action="store_true",
-        help="play the scenarios of conformance/scenarios as one broker sees them, instead of the cover unless --cover is "
-        "given, too",
+        help="play the scenarios of conformance/scenarios as one broker sees them, instead of the cover, or with --cover "
+        "beside it",
     )
     parser.add_argument(
         "--scenario",
@@ -130,7 +130,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Drive a broker written in any language through every local step of the model, and report the first that differs."""
+    """Drive a broker in any language through every local step of the model, and report where it first differs."""
     if args.json_schema:
         from importlib.resources import files
 

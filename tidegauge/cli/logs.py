@@ -15,7 +15,7 @@ from tidegauge.util.version import PACKAGE_VERSION, SUITE_VERSION
 def story_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     parser.add_argument("path", nargs="+", help="log files, directories of them, a bundle, or - for standard input")
-    parser.add_argument("--json", action="store_true", help="print story, losses, known_bugs and do as JSON")
+    parser.add_argument("--json", action="store_true", help="print `story`, `losses`, `known_bugs` and `do` as JSON")
     add_parts(parser)
     add_bounds(parser)
 
@@ -59,7 +59,7 @@ def bundle_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def bundle_command(args: argparse.Namespace) -> int:
-    """Copy what check and story need from logs into one file, which both read. The contents of records are left out."""
+    """Copy the parts of logs that check and story need into one file, which both read. Record contents are left out."""
     from tidegauge.bundle.writing import write_bundle
     from tidegauge.traces.problems import counted
     from tidegauge.util.files import refuse_unnamed

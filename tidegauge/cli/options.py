@@ -145,25 +145,25 @@ def chosen_bounds(args: argparse.Namespace) -> Iterator[None]:
             os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
-def add_parts(parser: argparse.ArgumentParser) -> None:
-    """Add --topic, --partition, --from and --to."""
-    parser.add_argument("--topic", action="append", default=[], help="broker logs only: read this topic; may be repeated")
+def add_parts(parser: argparse.ArgumentParser, scope: str = "") -> None:
+    """Add --topic, --partition, --from and --to; `scope` says of which inputs, where a command has others."""
+    parser.add_argument("--topic", action="append", default=[], help=f"{scope}read this topic; may be repeated")
     parser.add_argument(
         "--partition",
         action="append",
         default=[],
         metavar="TOPIC-N",
-        help="broker logs only: read this partition; may be repeated",
+        help=f"{scope}read this partition; may be repeated",
     )
     parser.add_argument(
-        "--from", dest="begin", metavar="TIME", help="broker logs only: read from this time on, such as 2026-11-21T08:27:15"
+        "--from", dest="begin", metavar="TIME", help=f"{scope}read from this time on, such as 2026-11-21T08:27:15"
     )
-    parser.add_argument("--to", dest="end", metavar="TIME", help="broker logs only: read up to this time")
+    parser.add_argument("--to", dest="end", metavar="TIME", help=f"{scope}read up to this time")
 
 
 def add_selection(parser: argparse.ArgumentParser) -> None:
     """Add --topic, --partition, --from, --to and --processes."""
-    add_parts(parser)
+    add_parts(parser, "broker logs only: ")
     parser.add_argument(
         "--processes",
         type=positive,

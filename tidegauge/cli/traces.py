@@ -104,7 +104,7 @@ def _bound(text: str) -> tuple[str, int]:
 
 
 def generate_command(args: argparse.Namespace) -> int:
-    """Write distinct interleavings of a model as Parquet, or of the implementation with one faulty rule."""
+    """Write distinct interleavings of a model, or of the implementation with one faulty rule, as Parquet."""
     if args.spark:
         return _on_spark(args)
     # Before the graph is explored.

@@ -76,9 +76,13 @@ NEEDED = (
     ),
     Logger(_same("org.apache.kafka.clients.FetchSessionHandler"), "INFO", "which fetches were lost"),
     Logger(
-        _same("org.apache.kafka.common.utils.LoggingSignalHandler", "org.apache.kafka.common.utils.AppInfoParser"),
+        _same(
+            "org.apache.kafka.common.utils.LoggingSignalHandler",
+            "org.apache.kafka.common.utils.AppInfoParser",
+            "kafka.server.BrokerServer",
+        ),
         "INFO",
-        "where a process begins and ends, its release",
+        "where a process begins and ends, its release and status",
     ),
 )
 

@@ -67,10 +67,15 @@ def test_a_log_that_the_metadata_do_not_give_to_the_broker_is_told_with_the_reas
     assert any("took its log for a stray" in line for line in headline(story))
 
 
-def test_what_a_client_had_deleted_is_told_and_retention_is_not(telling: Telling) -> None:
+def test_what_a_client_had_deleted_is_told_and_retention_is_ordinary(telling: Telling) -> None:
     says = "[UnifiedLog partition=x-0, dir=/d] Incremented log start offset to {} due to {} (kafka.log.UnifiedLog)"
-    story = telling(log(says.format(50, "segment deletion"), says.format(70, "client delete records request")))
-    assert [(entry.kind, entry.fields["to"]) for entry in story.entries] == [("records_deleted", 70)]
+    retention = [says.format(to, "segment deletion") for to in (50, 60)]
+    story = telling(log(*retention, says.format(70, "client delete records request")))
+    assert [(entry.kind, entry.fields["to"], happened(entry)) for entry in story.entries] == [
+        ("retention", 60, False),
+        ("records_deleted", 70, True),
+    ]
+    assert "a broker removed the records below 60: they were older" in "\n".join(headline(telling(log(*retention))))
 
 
 def test_a_topic_that_was_deleted_needs_no_leader(telling: Telling) -> None:
@@ -107,6 +112,74 @@ def test_a_change_of_the_controller_is_ordinary(telling: Telling) -> None:
         (3, None, False),
     ]
     assert not any(map(happened, story.entries))
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        "[Controller 9] maybeFence: failed with unknown server exception {} at epoch 9 in 187 us.  ",
+        "[QuorumController id=9] maybeFence: event failed with {} (treated as UnknownServerException) at epoch 9 in 1 us. ",
+    ],
+    ids=["to 3.5", "since 3.6"],
+)
+def test_a_controller_that_an_error_ends_is_no_ordinary_change_of_the_controller(telling: Telling, says: str) -> None:
+    """Another leader of the quorum ends it in the same words (QuorumController#handleEventException)."""
+    renounced = says + "Renouncing leadership and reverting to the last committed offset 13094. (kafka)"
+    story = telling(log(renounced.format("NullPointerException")))
+    assert list(map(happened, story.entries)) == [True]
+    assert any("ceased to be the active controller: maybeFence failed with NullPointer" in line for line in headline(story))
+    assert any("keep the stack trace" in line for line in headline(story))
+    assert not any(map(happened, telling(log(renounced.format("NotLeaderException"))).entries))
+
+
+def test_what_a_controller_could_not_commit_for_long_is_told(telling: Telling) -> None:
+    renounced = (
+        "[Controller 3] maybeFence: failed with unknown server exception NotLeaderException at epoch 26 in 1913 us.  "
+        "Renouncing leadership and reverting to the last committed offset 99. (org.apache.kafka.controller.QuorumController)"
+    )
+    given_up = "[Controller 3] writeNoOpRecord: failed with NotControllerException in {} us (kafka)"
+    assert any("had waited 415 s" in line for line in headline(telling(log(renounced, given_up.format(415_741_179)))))
+    assert not any(map(happened, telling(log(renounced, given_up.format(4_000))).entries))
+
+
+def test_heartbeats_of_two_brokers_are_not_counted_as_one_brokers(telling: Telling) -> None:
+    refused = (
+        "[QuorumController id=0] processBrokerHeartbeat: event failed with StaleBrokerEpochException in 25 microseconds. "
+        "Exception message: Expected broker epoch {}, but got broker epoch {} (kafka)"
+    )
+    story = telling(log(refused.format(57, 21), refused.format(55, 29), refused.format(57, 21)))
+    assert [(entry.fields["expected"], entry.fields["times"]) for entry in story.entries] == [(57, 2), (55, 1)]
+
+
+def test_what_a_fetcher_wants_to_truncate_its_log_need_not_cut(telling: Telling) -> None:
+    """The line stands before the log looks whether there is anything behind that offset (AbstractFetcherThread)."""
+    wants = (
+        "[ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] Truncating partition x-0 to local high watermark 7 (kafka)"
+    )
+    assert any("was to truncate to its own high watermark 7; whether" in line for line in headline(telling(log(wants))))
+    cut = "[Log partition=x-0, dir=/d] Truncating to 7 has no effect as the largest offset in the log is 6 (kafka.log.Log)"
+    assert not any(map(happened, telling(log(wants, cut)).entries))
+
+
+@pytest.mark.parametrize(
+    ("elr", "do"),
+    [
+        ("1\tLastKnownElr: 1", "start broker 1 again: an eligible"),
+        ("\tLastKnownElr: 1", "start broker 1 again, which led last"),
+    ],
+)
+def test_the_eligible_leader_of_a_partition_without_one_is_to_be_started(telling: Telling, elr: str, do: str) -> None:
+    story = telling(f"\tTopic: x\tPartition: 0\tLeader: none\tReplicas: 1,2\tIsr: \tElr: {elr}\n")
+    assert any(do in line for line in headline(story))
+
+
+def test_an_election_that_a_person_laid_out_in_several_lines_is_read_whole(telling: Telling) -> None:
+    story = telling(
+        "```\n[QuorumController id=1] UNCLEAN partition change for x-0:\n  isr: [1] -> [2], leader: 1 -> 2,\n"
+        "  leaderRecoveryState: RECOVERED -> RECOVERING, leaderEpoch: 2 -> 3, partitionEpoch: 5 -> 6\n```\n"
+    )
+    elected = only(story, "elected")
+    assert (elected["leader"], elected["leader_epoch"], elected["clean"]) == (2, 3, False)
 
 
 def test_a_log_from_before_epochs_that_had_nothing_to_truncate_is_one_entry(telling: Telling) -> None:

@@ -471,3 +471,37 @@ def test_an_error_that_nothing_is_known_of_is_named(telling: Telling, lines: lis
 )
 def test_what_no_node_prints_as_an_error_is_not_named(telling: Telling, line: str) -> None:
     assert "Not known here" not in story_text(telling(dated(line)))
+
+
+@pytest.mark.parametrize(
+    "header", ["", "ERROR [ReplicaManager broker=1] Error processing append operation on partition x-0 (kafka)"]
+)
+def test_too_few_replicas_in_sync_are_told_by_the_exception_alone(telling: Telling, header: str) -> None:
+    exception = (
+        "org.apache.kafka.common.errors.NotEnoughReplicasException: The size of the current ISR Set(11, 14) is insufficient "
+        "to satisfy the min.isr requirement of 3 for partition x-0"
+    )
+    story = telling(dated(*filter(None, (header, exception))))
+    refused = only(story, "produce_refused")
+    assert (refused["partition"], refused["times"]) == ("x-0", 1)
+    assert any("bring back the replicas" in line for line in headline(story))
+
+
+def test_a_fetch_that_lacks_memory_does_not_pass(telling: Telling) -> None:
+    fetch = (
+        "WARN [ReplicaFetcherThread-2-1], Error in fetch Name: FetchRequest; Version: 0; ReplicaId: 0; RequestInfo: [x,0] "
+        "-> PartitionFetchInfo(25,1048576). Possible cause: java.lang.OutOfMemoryError: Direct buffer memory (kafka.server)"
+    )
+    lines = headline(telling(dated(fetch)))
+    assert not any("That passes" in line for line in lines)
+    assert any("MaxDirectMemorySize" in line for line in lines)
+
+
+def test_another_controller_that_writes_to_zookeeper_is_a_known_bug_of_the_migration(telling: Telling) -> None:
+    failed = (
+        "java.lang.RuntimeException: Check op on KRaft Migration ZNode failed. Expected zkVersion = 507823. This indicates "
+        "that another KRaft controller is making writes to ZooKeeper."
+    )
+    assert [bug.bug for bug in telling(dated(failed)).bugs] == ["KAFKA-16171"]
+    release = "INFO Kafka version: {} (org.apache.kafka.common.utils.AppInfoParser)"
+    assert telling(dated(release.format("3.7.1"), failed)).bugs == []

@@ -669,3 +669,42 @@ def test_a_replica_of_0_8_that_may_not_truncate_names_itself_and_no_partition(te
     )
     assert (failed["node"], failed["partition"]) == (2, None)
     assert failed["error"].endswith("the leader's log ends at 0, this replica's at 151")
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        "\nand kafka-1 says:\n",
+        "```\n\nOn broker 1:\n\n```\n",
+        "$ docker logs kafka-1 | grep -i truncat\n",
+        "\nOn the other one\n\n",
+    ],
+)
+@pytest.mark.parametrize("before", ["", "Controller says:\n\n"])
+def test_lines_of_a_report_with_words_between_them_may_be_of_two_brokers(
+    telling: Telling, between: str, before: str
+) -> None:
+    identity = "INFO [Controller id=3] New broker startup callback for 1 (kafka.controller.KafkaController)"
+    cut = "INFO [Log partition=x-0, dir=/d] Truncating to offset 132 (kafka.log.Log)"
+    assert only(telling(dated(identity, cut)), "truncated")["node"] == 3
+    story = telling(before + dated(identity) + between + dated(cut))
+    assert only(story, "truncated")["node"] is None
+
+
+def test_what_stands_between_fences_was_wrapped_for_itself(telling: Telling) -> None:
+    story = telling(
+        '```bash\ndocker logs kafka | grep -c "does not match the topic ID for partition __consumer_offsets" | sort -u\n'
+        "```\n\nThe full line reads:\n\n```\n"
+        "ERROR [Broker id=1] Topic ID in memory: pIUNPJZ6RpuVqnKV-ceZuQ does not match\n"
+        "the topic ID for partition __consumer_offsets-27 received: tDXAqjQCRx6vY13YGKdeUg\n```\n"
+    )
+    assert only(story, "topic_id_mismatch")["partition"] == "__consumer_offsets-27"
+
+
+def test_lines_of_librdkafka_behind_prose_with_a_date_are_lines(telling: Telling) -> None:
+    reset = (
+        "%4|1646810899.0{0}|OFFSET|rdkafka#consumer-2| [thrd:main]: x [{0}]: offset reset (at offset 51{0}) to END: fetch "
+    )
+    reset += "failed due to requested offset not available on the broker: Broker: Offset out of range\n"
+    story = telling("client logs(2022-03-09 15:28:18):\n" + "".join(reset.format(at) for at in (21, 22, 23)))
+    assert [entry.partition for entry in story.entries] == ["x-21", "x-22", "x-23"]

@@ -80,6 +80,10 @@ _STEPS = (
         "give the broker more heap (KAFKA_HEAP_OPTS) and restart it: it may run on without threads that ended by that",
     ),
     (
+        ("OutOfMemoryError: Direct buffer memory",),
+        "raise -XX:MaxDirectMemorySize of this broker, and restart it",
+    ),
+    (
         ("NoSuchFileException: /tmp/",),
         "give the broker a directory that the system does not clean: a file that it had below /tmp is gone",
     ),
@@ -195,7 +199,8 @@ _STEPS_BY_KIND = {
 }
 """What to do about a process, whatever its lines say besides."""
 _KINDS = frozenset(
-    {"directory_failed", "process_failed", "voter_mismatch", "quorum", "request_failed", "thread_died", *_STEPS_BY_KIND}
+    {"directory_failed", "process_failed", "voter_mismatch", "quorum", "request_failed", "thread_died", "controller"}
+    | {"fetch_refused", *_STEPS_BY_KIND}
 )
 
 
@@ -215,6 +220,13 @@ def _process_advice(entry: StoryEntry) -> str | None:
         return (
             "see that most of the voters run and that each reaches the others at the listener of the controllers: without a "
             "leader of the quorum no partition gets another leader and no ISR changes"
+        )
+    if entry.kind == "controller":
+        # Whoever becomes the controller next has the same metadata.
+        return (
+            "keep the stack trace behind this line: it is a bug of the controller if the next ones fail with it, too"
+            if "error" in entry.fields and "waited" not in entry.fields
+            else None
         )
     if entry.kind == "voter_mismatch":
         return (
@@ -278,7 +290,17 @@ def _no_leader(entries: Sequence[StoryEntry], last: StoryEntry) -> list[str]:
         elif entry.node is not None and entry.kind == "leader":
             ends.pop(entry.node, None)  # it has appended since: how far is not told
     steps = []
-    if isr:
+    if not isr and "elr" in last.fields:
+        steps.append(
+            f"start {_nodes(last.fields['elr'])} again: an eligible leader has everything that was committed (KIP-966; "
+            f"{last.sources[0]})"
+        )
+    elif not isr and "last_elr" in last.fields:
+        steps.append(
+            f"start {_nodes(last.fields['last_elr'])} again, which led last: it may have lost records with an unclean stop, "
+            f"and nobody has more (KIP-966; {last.sources[0]})"
+        )
+    elif isr:
         steps.append(
             f"start {_nodes(isr)} again: the last in-sync replicas have everything that was committed ({last.sources[0]})"
         )

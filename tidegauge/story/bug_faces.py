@@ -275,6 +275,14 @@ ROWS = (
         face=_of_errors("process_failed", "does not have a topic ID"),
     ),
     KnownFace(
+        "KAFKA-16171",
+        "A controller that was the active one before goes on writing to ZooKeeper: brokers of ZooKeeper get no metadata.",
+        since="3.6.0",
+        fixed_in="3.6.2, 3.7.0",
+        do="restart the controllers one by one; finish the migration with a release that has the repair",
+        face=_of_errors("request_failed", "Check op on KRaft Migration ZNode failed"),
+    ),
+    KnownFace(
         "KAFKA-19407",
         "A leader whose segment file is full keeps what it could not append: followers get offsets out of order and fail.",
         since=None,

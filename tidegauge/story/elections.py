@@ -371,6 +371,9 @@ class Elections(StoryState):
         join(last, line)
         partition.leader = NO_LEADER
         last.fields["isr"] = last.fields["isr"] or (list(isr) if isr is not None else None)
+        for name in ("elr", "last_elr"):
+            if line.fields.get(name):
+                last.fields[name] = list(ids(line.fields[name]))
 
     def say_no_other_leader(self, line: SourcedLine) -> None:
         isr = list(ids(line.fields["isr"])) if "isr" in line.fields else None

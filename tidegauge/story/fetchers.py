@@ -105,6 +105,20 @@ class Fetchers(StoryState):
             error = last.fields["error"]
         replica.unwritten = self.add_or_count(last, line, "produce_refused", error=error)
 
+    def say_too_few_in_sync(self, line: SourcedLine) -> None:
+        """Tell why a leader did not take records; the line of the append, if it is there, stands just before."""
+        last = self.replica_of(line).unwritten
+        if (
+            last is not None
+            and (last.fields["error"] or "").find(line.says.text) >= 0
+            and line.order - last.order < TOGETHER
+        ):
+            join(last, line)
+            return
+        fields = line.fields
+        error = f"NotEnoughReplicasException: the ISR is {fields['isr']}, and min.insync.replicas {fields['least']}"
+        self.say_produce_error(replace(line, error=error))
+
     def say_marked_failed(self, line: SourcedLine) -> None:
         """Add the line to the entry that says why the fetcher gave the partition up."""
         replica = self.replica_of(line)

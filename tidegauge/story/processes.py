@@ -1,6 +1,7 @@
 """Tell starts, stops and fatal ends of brokers, lost and failed directories, and what controllers say of brokers."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath, PureWindowsPath
 
@@ -10,6 +11,9 @@ from tidegauge.traces.kafka_logs.parsing.parsed_line import ids, number
 
 LONG_START = 30 * SECOND
 """A node that starts may wait so long for the quorum."""
+LONG_WRITE = 10 * SECOND
+"""Longer than a quorum without a leader, as elections go, keeps a write waiting."""
+NO_EPOCHS: Mapping[str, int | None] = {}
 _OF_A_REPLICA = re.compile(r"\w-\d+(?:\.[0-9a-f]{32}-(?:delete|future|stray))?$")
 _REPLICA_KEY = re.compile(r"\bid=(\d+)")
 _IN_DIRECTORY = re.compile(r"(?: in(?: log)?)?(?: dir(?:ectory)?| log dir)? $")
@@ -102,11 +106,15 @@ class Processes(StoryState):
 
     def say_heartbeat_refused(self, line: SourcedLine) -> None:
         """Tell the same by the controller's line, which names the broker only where it has no registration of it."""
-        self._refused_by_controller(replace(line, node=optional(line, "broker")), "STALE_BROKER_EPOCH")
+        epochs = {name: optional(line, name) for name in ("expected", "got") if name in line.fields}
+        self._refused_by_controller(replace(line, node=optional(line, "broker")), "STALE_BROKER_EPOCH", epochs)
 
-    def _refused_by_controller(self, line: SourcedLine, error: str) -> None:
-        node = self.nodes[self.key(line)]
-        node.refused_by_controller = self.add_or_count(node.refused_by_controller, line, "not_registered", error=error)
+    def _refused_by_controller(self, line: SourcedLine, error: str, epochs: Mapping[str, int | None] = NO_EPOCHS) -> None:
+        # Every registration has an epoch of its own: two that are expected are two brokers.
+        refused = self.nodes[self.key(line)].refused_by_controller
+        expected = epochs.get("expected")
+        last = refused.get(expected)
+        refused[expected] = self.add_or_count(last, line, "not_registered", error=error, **epochs)
 
     def say_not_controller(self, line: SourcedLine) -> None:
         """Tell a request to a controller that is not the active one, and which is, where the line has it."""
@@ -126,6 +134,16 @@ class Processes(StoryState):
         """Tell a controller that waits for the brokers of ZooKeeper: its migration has not begun."""
         node = self.nodes[self.key(line)]
         node.migrating = self.add_or_count(node.migrating, line, "migration")
+
+    def say_migration_conflict(self, line: SourcedLine) -> None:
+        """Tell a controller that found another one's writes in ZooKeeper; its stack trace has the line, too."""
+        failed = self.nodes[self.key(line)].conflict
+        if failed is not None and line.order - failed.order < TOGETHER:
+            join(failed, line)
+            return
+        version = f" than {line.fields['version']}" if "version" in line.fields else ""
+        error = f"{line.says.text}: ZooKeeper has another zkVersion{version}, so another controller writes to it"
+        self.nodes[self.key(line)].conflict = self.add(line, "request_failed", error=error, task="of the migration")
 
     def say_request_failed(self, line: SourcedLine) -> None:
         """Tell a request that a broker could not do because of its disk or memory; others fail because of who sent them."""
@@ -280,7 +298,15 @@ class Processes(StoryState):
         self.add(line, "controller", controller_epoch=optional(line, "controller_epoch"), active=True)
 
     def say_controller_resigned(self, line: SourcedLine) -> None:
-        self.add(line, "controller", controller_epoch=None, active=False)
+        why = {name: line.fields[name] for name in ("event", "error") if name in line.fields}
+        self.nodes[self.key(line)].resigned = self.add(line, "controller", controller_epoch=None, active=False, **why)
+
+    def say_write_given_up(self, line: SourcedLine) -> None:
+        """Tell how long the writes waited that a controller gave up as it resigned: none of them was committed."""
+        resigned, waited = self.nodes[self.key(line)].resigned, number(line.fields["waited"])
+        if resigned is not None and line.order - resigned.order < TOGETHER and waited >= LONG_WRITE:
+            resigned.fields["waited"] = max(waited // SECOND, resigned.fields.get("waited", 0))
+            join(resigned, line)
 
     def say_quorum_state(self, line: SourcedLine) -> None:
         """Tell who leads the KRaft quorum as a node knows it; all that it did while it knew nobody is one entry."""

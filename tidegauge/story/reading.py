@@ -6,7 +6,8 @@ Rules of this file
    grep, a container's prefix and a JSON export are read alike.
 2. Most lines of a log say nothing here: they are passed over as bytes, a block at a time.
 3. A line belongs to the node that it says itself, else to the only node that its writer names: the container, pod or host
-   before the date or in the JSON, else the file, else the folder. What cannot be told is nobody's: the node is None.
+   before the date or in the JSON, else the file, else the folder. What cannot be told is nobody's: the node is None. In a
+   report, lines with prose, a fence or a command between them may be of two writers.
 4. Binary files, record segments and their indexes are no text; nothing is printed about them here. An archive is a problem:
    what is in it is not told.
 5. Lines that a viewer trimmed to one length end in the middle of a word, or of a number: that word is not read.
@@ -14,6 +15,7 @@ Rules of this file
 """
 
 import re
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -72,6 +74,8 @@ ONCE = frozenset(
     | {"truncating-to-high-watermark", "truncating-to-epoch"}
 )
 """Statements that nobody prints twice at one time: the second one is a log shipper's, that tried again."""
+GOES_ON = frozenset({"changed"})
+"""Statements that a person may lay out in several lines, indented."""
 NEAR, FAR, LONGEST_TRACE = 3, 12, 200
 """Lines to an exception, behind one that mail wrapped, or, if no line between them has a date, any one; and to its cause."""
 _MOST_BEHIND, _MOST_BETWEEN = 600, 3_000
@@ -81,6 +85,11 @@ _BEHIND_THE_END, _ENDS = " \t.,;:!|>*_~", tuple(")]}\"'`")
 _QUOTED = re.compile(r"^[ \t>|]+")
 _BEGINS_ANEW = re.compile(r"^(?:at [\w$.]+[($/]|Caused by|\.\.\. \d+ more|(?:[a-z]\w*+\.)++\w*(?:Exception|Error)\b|[{\[`])")
 CAUSED_BY = "; caused by "
+
+_FENCE_OR_COMMAND = re.compile(
+    r"[ \t]*(?:```|~~~|\S{0,60}[$#>] ?(?:sudo )?\w|(?:sudo )?(?:docker|kubectl|oc|podman|journalctl)[ -][a-z]|#{1,6} \S)"
+)
+_PROSE = re.compile(r"[ *_>\-]{0,6}(?!at |Caused by)[^\W\d_][^=\t]*+$")
 
 _PLACES = {id(row): place for place, row in enumerate(STATEMENTS)}
 NEEDLES = "|".join(re.escape(text) for text in dict.fromkeys([*(row.text for row in STATEMENTS), "Exception: ", "Error: "]))
@@ -140,6 +149,8 @@ class ReadFile:
     """The last batch of the segment whose dump is read."""
     between: bytes = b""
     """What stands between the last line that was read and this one, if that is not much."""
+    apart: list[int] = field(default_factory=list)
+    """The numbers of the lines behind prose, a fence or a command: a part of a report begins there."""
     trimmed: int = 1 << 62
     """Characters to which a viewer trimmed its lines, if it did."""
     unread_errors: int = 0
@@ -207,8 +218,9 @@ def read_file(path: Path, label: str, problems: list[Problem], selection: Select
             # Lines of one wording may have one length.
             if len({_DIGITS.sub("", text) for text in file.head if len(text) == longest}) >= _TRIMMED:
                 file.trimmed = longest
-            for text in file.head:
-                _note_ids(text, writer_of(text, date_of(text)[0]), file)
+            file.apart += _parts(file.head)
+            for number, text in enumerate(file.head, 1):
+                _note_ids(text, _writer(text, date_of(text)[0], number, file), file)
         lines, count = _lines_of(block)
         ended = 0
         for number, text, end, speaks in lines:
@@ -219,6 +231,10 @@ def read_file(path: Path, label: str, problems: list[Problem], selection: Select
             begins = end - len(text.encode()) - 1
             file.between = block[ended:begins] if begins - ended <= _MOST_BETWEEN else b"\n"
             ended = end
+            # A log that begins as one goes on as one.
+            if file.apart and file.lines + number >= SAMPLE:
+                between = file.between.decode("utf-8", "replace").split("\n")[1:]
+                file.apart += [file.lines + number + 1] if any(_parts(between)) else []
             trimmed = len(text) >= file.trimmed or text.endswith(("…", "..."))
             left = whole_part(text) if trimmed else _joined(text, block, end)
             for line in lines_within(left):
@@ -272,7 +288,7 @@ def _joined(text: str, block: bytes, end: int) -> str:
     if len(first) != 1:
         return text
     said, length = _places(first, len(text)), len(first[0].rstrip())
-    whole = text
+    whole = longer = text
     for more in block[end + 1 : end + 1 + _MOST_BEHIND].decode("utf-8", "replace").split("\n")[:NEAR]:
         behind = _QUOTED.sub("", more.rstrip("\r"))
         if not behind or date_of(behind)[0] >= 0 or _BEGINS_ANEW.match(behind):
@@ -280,11 +296,14 @@ def _joined(text: str, block: bytes, end: int) -> str:
         whole = f"{whole.rstrip()} {behind}"
         found = _places(lines_within(whole), length)
         # Of two rows that a line fits, the one that says more comes first in the table.
-        if found and (not said or found[0] < said[0]):
-            return whole
+        goes_on = bool(found) and STATEMENTS[found[0]].kind in GOES_ON and more[:1] in (" ", "\t")
+        if found and (not said or found[0] < said[0] or goes_on):
+            said, longer = found, whole
+            if not goes_on:
+                return whole
         if _is_whole(behind):
             break
-    return text
+    return longer
 
 
 def _is_whole(text: str) -> bool:
@@ -324,7 +343,7 @@ def _take(text: str, number: int, order: int, file: ReadFile, selection: Selecti
         written = time if time is not None else order
         if not selects(selection, written, partition):
             return max(order, written)
-        writer = writer_of(text, begin)
+        writer = _writer(text, begin, number, file)
         node = _note_ids(text, writer, file)
         node = int(fields["node"]) if "node" in fields else node
         # A line of an exception is of whoever printed the line before it.
@@ -356,6 +375,21 @@ def _beside_the_last(file: ReadFile, batch: Fields) -> Fields:
         if int(batch["epoch"]) < int(before["epoch"]):
             odd["epoch"] = batch["epoch"]
     return odd
+
+
+def _parts(lines: Sequence[str]) -> Iterator[int]:
+    """Yield the number of each line that stands behind prose, a fence or a command."""
+    for number, (before, line, after) in enumerate(zip(("-", *lines), lines, (*lines[1:], "-"), strict=False), 1):
+        prose = (not before.strip() or not after.strip()) and _PROSE.match(line) and " " in line.strip()
+        if prose and (_BEGINS_ANEW.match(line) or OWN_ID.search(line)):
+            continue
+        if (prose or _FENCE_OR_COMMAND.match(line)) and date_of(line)[0] < 0:
+            yield number + 1
+
+
+def _writer(text: str, begin: int, number: int, file: ReadFile) -> str:
+    """Return a key of who wrote a line: what stands before its date, or else the part of a report in which it stands."""
+    return writer_of(text, begin) or (f"part {bisect_right(file.apart, number)}" if file.apart else "")
 
 
 def _note_ids(text: str, writer: str, file: ReadFile) -> int | None:

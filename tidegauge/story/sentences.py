@@ -54,6 +54,8 @@ def headline(story: Story, *, judged: bool = False, failures: int = 0) -> list[s
         lines.append(
             "Every partition that is described has a leader, and all of its replicas in sync."
             if kinds == {"described"}
+            else f"Nothing out of the ordinary is told: {number}, all of ordinary starts, leader changes and retention."
+            if "retention" in kinds
             else f"Nothing out of the ordinary is told: {number}, all of ordinary starts and leader changes."
         )
         lines += map(visible, unread_errors(story))
@@ -89,6 +91,8 @@ def _asides(story: Story) -> Iterator[str]:
         or (entry.kind == "quorum" and entry.fields["leader"] in (None, entry.node) and entry.node is not None)
     ]
     yield from (f"{entry_sentence(entry)}. No record is lost by that." for entry in resigned[:MOST_EVENTS])
+    retention = [entry for entry in story.entries if entry.kind == "retention"]
+    yield from (f"{entry.partition}: {entry_sentence(entry)}." for entry in retention[:MOST_EVENTS])
     yield from _refusals(story)
 
 
@@ -373,7 +377,7 @@ def entry_sentence(entry: StoryEntry) -> str:
             f"{_times(fields)}"
         ),
         "not_registered": lambda: (
-            f"the controller has another registration of {who}, or none: {fields['error']}{_times(fields)}"
+            f"the controller has another registration of {who}, or none: {fields['error']}{_epochs(fields)}{_times(fields)}"
             if "times" in fields
             else f"{who} could not register with ZooKeeper: {fields['error']}"
         ),
@@ -407,7 +411,7 @@ def entry_sentence(entry: StoryEntry) -> str:
             _election(fields)
             + (", which its line calls UNCLEAN" if fields["clean"] is None and "called unclean" in entry.said else "")
         ),
-        "truncated": lambda: _truncation(fields, who),
+        "truncated": lambda: _truncation(entry, who),
         "high_watermark_fell": lambda: f"the high watermark of {who} fell from {fields['from']} to {fields['to']}",
         "isr_changed": lambda: _isr_change(entry, who),
         "fetcher_failed": lambda: (
@@ -431,6 +435,9 @@ def entry_sentence(entry: StoryEntry) -> str:
             "and was emptied"
         ),
         "records_deleted": lambda: f"a client had the records below {fields['to']} deleted, says {who}",
+        "retention": lambda: (
+            f"{who} removed the records below {fields['to']}: they were older, or more, than their topic keeps"
+        ),
         "stray": lambda: (
             f"{who} took its log for a stray and renamed it for deletion"
             + (f": {fields['reason']}" if fields["reason"] else "")
@@ -443,6 +450,8 @@ def entry_sentence(entry: StoryEntry) -> str:
         "controller": lambda: (
             f"{who} {'became' if fields['active'] else 'ceased to be'} the active controller"
             + (f", epoch {fields['controller_epoch']}" if fields["controller_epoch"] is not None else "")
+            + (f": {fields['event']} failed with {fields['error']}" if "error" in fields else "")
+            + (f", and its writes had waited {fields['waited']} s: none was committed" if "waited" in fields else "")
         ),
         "broker_left": lambda: (
             f"the controller says that broker {fields['broker']} left" + (f": {fields['why']}" if fields["why"] else "")
@@ -532,7 +541,11 @@ def _quorum(entry: StoryEntry, who: str) -> str:
     return f"{who} {did} of the KRaft quorum{epoch}{before}" + (f": {', '.join(more)}" if more else "")
 
 
-def _truncation(fields: dict[str, object], who: str) -> str:
+def _truncation(entry: StoryEntry, who: str) -> str:
+    fields = entry.fields
+    # A fetcher says what it wants; whether there was something to cut, its log says.
+    if entry.said == {"fetcher"} and entry.basis == "high watermark":
+        return f"{who} was to truncate to its own high watermark {fields['to']}; whether it cut anything, no line says"
     begin = f" from {fields['from']}" if fields["from"] is not None else ""
     relation = {
         "below": f", below its high watermark {fields['high_watermark']}",
@@ -554,6 +567,10 @@ def _isr_change(entry: StoryEntry, who: str) -> str:
         return f"{who} was refused {wanted}{_times(fields)}{behind}"
     few = ", fewer than min.insync.replicas" if "under min ISR" in entry.said else ""
     return f"the ISR went{begin} to {fields['to']}{few}"
+
+
+def _epochs(fields: Mapping[str, object]) -> str:
+    return f" (it expected broker epoch {fields['expected']}, and got {fields['got']})" if "expected" in fields else ""
 
 
 def _at(offset: object, what: str = "") -> str:

@@ -86,6 +86,7 @@ class ReplicaStory:
     corrupt: StoryEntry | None = None
     conflict: StoryEntry | None = None
     mismatch: StoryEntry | None = None
+    retained: StoryEntry | None = None
     stray: str | None = None
     older: int | None = None
     directory: str | None = None
@@ -124,13 +125,16 @@ class NodeStory:
     fatal: StoryEntry | None = None
     expired: StoryEntry | None = None
     unregistered: StoryEntry | None = None
-    refused_by_controller: StoryEntry | None = None
+    refused_by_controller: dict[int | None, StoryEntry] = field(default_factory=dict)
+    """By the broker epoch that the controller has, where its lines name it."""
+    resigned: StoryEntry | None = None
     inactive: StoryEntry | None = None
     unheard: StoryEntry | None = None
     undeleted: StoryEntry | None = None
     behind: StoryEntry | None = None
     unmoved: StoryEntry | None = None
     migrating: StoryEntry | None = None
+    conflict: StoryEntry | None = None
     mismatch: StoryEntry | None = None
     quorum: StoryEntry | None = None
     refused: int | None = None

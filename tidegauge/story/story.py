@@ -27,18 +27,20 @@ from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.kafka_logs.parsing.parsed_line import METADATA_LOG
 from tidegauge.traces.problems import Problem
 
-QUIET = frozenset({"leader", "follower", "loaded", "start", "stop", "controller"})
-"""Kinds that every healthy restart has: a partition with nothing else had nothing happen."""
+QUIET = frozenset({"leader", "follower", "loaded", "start", "stop", "retention"})
+"""Kinds that every healthy broker has: a partition with nothing else had nothing happen."""
 PASSING = frozenset({"epoch_refused", "fetch_refused", "not_assigned", "not_leader", "unreachable", "not_controller"})
 """Kinds that pass while a broker restarts, a leader changes or a topic is made: they count where they go on."""
 LASTING = (
     "AuthorizationException",
     "CorruptRecordException",
+    "java.lang.",
     "KafkaStorageException",
     "LogCleaningPaused",
     "UnknownServerException",
 )
 """Errors of a fetch that no restart, and no change of the leader, brings with it."""
+NO_LONGER_LEADS = ("NotLeaderException", "NotControllerException")
 FACES = frozenset(
     {"too-large", "out-of-order", "index-offset", "offset-mismatch", "isr-refused", "moved", "fatal", "append-refused"}
     | {"below", "fell"}
@@ -104,6 +106,9 @@ def happened(entry: StoryEntry) -> bool:
     """Return whether an entry is more than what every healthy restart prints."""
     if entry.kind in QUIET or (entry.kind == "truncated" and entry.fields["relation"] == "no effect"):
         return False
+    if entry.kind == "controller":
+        # It gives up, too, when another one leads: that is no error.
+        return "waited" in entry.fields or entry.fields.get("error") not in (None, *NO_LONGER_LEADS)
     if entry.kind == "elected":
         unclean = entry.fields["clean"] is False or "called unclean" in entry.said
         return unclean or (entry.fields["leader"] < 0 and "deletion" not in entry.said)

@@ -281,6 +281,14 @@ class Truncations(StoryState):
     def say_records_deleted(self, line: SourcedLine) -> None:
         self.add(line, "records_deleted", line.partition, to=number(line.fields["to"]))
 
+    def say_retained(self, line: SourcedLine) -> None:
+        """Tell what retention removed: the last line of a replica has it all."""
+        replica, to = self.replica_of(line), number(line.fields["to"])
+        if replica.retained is None:
+            replica.retained = self.add(line, "retention", line.partition, to=to, times=0)
+        replica.retained.fields |= {"to": to, "times": replica.retained.fields["times"] + 1}
+        join(replica.retained, line)
+
     def say_epochs_conflict(self, line: SourcedLine) -> None:
         replica = self.replica_of(line)
         replica.conflict = self.add_or_count(replica.conflict, line, "epochs_conflict")

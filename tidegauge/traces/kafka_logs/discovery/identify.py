@@ -106,7 +106,13 @@ ERAS = _marks(
 )
 LOG_KINDS = _marks(
     (REQUESTS, r"Completed request: ?\{|kafka\.request\.logger"),
-    (STATE_CHANGES, r"state\.change\.logger"),
+    (
+        STATE_CHANGES,
+        (
+            r"state\.change\.logger"
+            r"|\b(?:TRACE|INFO) (?:Broker \d+ (?:cached|received|handling|completed) |Controller \d+ epoch \d+ )"
+        ),
+    ),
     (
         CONTROLLER_LOG,
         (
@@ -124,6 +130,8 @@ LOG_KINDS = _marks(
             r"|BrokerServer|RaftManager|LocalLog|LeaderEpochCache) |Truncating (?:partition|log) \S+-\d+ |(?:Shrinking"
             r"|Expanding) ISR "
             r"|starts at [Ll]eader [Ee]poch \d+ from offset"
+            # Quarkus and Spring shorten the names of loggers.
+            r"|\[?\b(?:org\.apa\.kaf|o\.a\.k)\.(?!c\.|cli|con|str)[a-z]"
         ),
     ),
 )

@@ -52,7 +52,7 @@ _DUMPED = re.compile(
     r"[ \t>|]*+(?:(?:baseOffset|offset|Starting offset|Log starting offset|Snapshot end offset): ?\d|Dumping \S|Found )"
 )
 _BEGINS_SO = re.compile(
-    r"[ \t>|*`\[({\"]*(?:(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b"
+    r"[ \t>|*`\[({\"]*(?:(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b|%\d\|\d{10}|\$ \w"
     r"|(?:\d{13}|1\d{9}\.\d{1,9})\b(?=.{0,60}?\b(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b))"
 )
 _CLOCK = re.compile(r"(?<!\d)\d\d?:\d\d:\d\d(?!\d)")
@@ -403,6 +403,21 @@ def _writer_column(head: Sequence[str], rows: Sequence[Sequence[str]], others: s
 
 def unwrapped(texts: Sequence[str]) -> list[tuple[int, str]] | None:
     """Join the lines of a text that was wrapped, each with the position of its first line; None for a text that was not."""
+    # What stands between fences, the lines and the prose around them, has a width of its own each.
+    fences = [at for at, text in enumerate(texts) if text.lstrip().startswith("```")]
+    if not fences:
+        return _unwrapped_part(texts)
+    joined: list[tuple[int, str]] = []
+    wrapped = False
+    for first, end in zip((-1, *fences), (*fences, len(texts)), strict=True):
+        part = _unwrapped_part(texts[first + 1 : end])
+        wrapped |= part is not None
+        joined += [(first + 1 + at, text) for at, text in part or enumerate(texts[first + 1 : end])]
+        joined += [(end, texts[end])] if end < len(texts) else []
+    return joined if wrapped else None
+
+
+def _unwrapped_part(texts: Sequence[str]) -> list[tuple[int, str]] | None:
     longest = max((len(text) for text in texts if " " in _QUOTE.sub("", text).strip()), default=0)
     if not _SHORTEST <= longest <= _LONGEST:
         return None

@@ -52,6 +52,8 @@ MATCHED = {
     "_EXCEPTION",
     "_OF_AN_EXCEPTION",
     "_BEGINS_SO",
+    "_FENCE_OR_COMMAND",
+    "_PROSE",
     "_TP",
     "_NO_HOST",
     "_PREFIX",

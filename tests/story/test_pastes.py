@@ -685,9 +685,9 @@ def test_lines_of_a_report_with_words_between_them_may_be_of_two_brokers(
     telling: Telling, between: str, before: str
 ) -> None:
     identity = "INFO [Controller id=3] New broker startup callback for 1 (kafka.controller.KafkaController)"
-    cut = "INFO [Log partition=x-0, dir=/d] Truncating to offset 132 (kafka.log.Log)"
-    assert only(telling(dated(identity, cut)), "truncated")["node"] == 3
-    story = telling(before + dated(identity) + between + dated(cut))
+    log_line = "INFO [Log partition=x-0, dir=/d] Truncating to offset 132 (kafka.log.Log)"
+    assert only(telling(dated(identity, log_line)), "truncated")["node"] == 3
+    story = telling(before + dated(identity) + between + dated(log_line))
     assert only(story, "truncated")["node"] is None
 
 

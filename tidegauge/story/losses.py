@@ -1,4 +1,4 @@
-"""The bill: which records are gone, how many, how sure that is, because of what, and who still has them.
+"""The losses: which records are gone, how many, how sure that is, because of what, and who still has them.
 
 Rules of this file
 
@@ -15,7 +15,7 @@ Rules of this file
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tidegauge.story.state import SECOND, KnownHighWatermark, StoryEntry, Telling
 
@@ -34,9 +34,19 @@ SLACK = 5 * SECOND
 """By how much the clocks of two brokers may differ, in microseconds."""
 
 
+class Cause(NamedTuple):
+    """Why records are gone, and the leader epoch of the leader that began without them; empty before it is looked for."""
+
+    why: str = ""
+    leader_epoch: object = None
+
+
+NO_CAUSE = Cause()
+
+
 @dataclass
 class Loss:
-    """Records that are gone, from `first` to before `end`. `allowed`: whether Kafka's rules allow it, None: not said.
+    """Records that are gone, from `first` to before `end`. `allowed`: whether Kafka's rules allow it, None: unknown.
 
     `kept`: the offsets after a reset at which `node` still has its old log, which differs from its leader's.
     """
@@ -53,7 +63,7 @@ class Loss:
     time: str
     order: int
     generation: int
-    cause: tuple[str, object] = ("", None)
+    cause: Cause = NO_CAUSE
     missing_line: str | None = None
     nodes: list[int] = field(default_factory=list)
     copies: list[int] = field(default_factory=list)
@@ -89,7 +99,7 @@ class Loss:
 
 
 @dataclass
-class _Led:
+class _LeaderStart:
     """The beginning of a leader: its leader line, or its election, with the log end of its load line as `offset`.
 
     `offset` is None if no line gives it; `disk`: it had lost its log before.
@@ -105,17 +115,17 @@ class _Led:
     disk: bool = False
 
 
-def _led(entry: StoryEntry, node: int | None, offset: int | None, clean: bool | None) -> _Led:
+def _leader_start(entry: StoryEntry, node: int | None, offset: int | None, clean: bool | None) -> _LeaderStart:
     """Return the beginning of a leader as a leader line or an election tells it."""
-    return _Led(entry.order, node, entry.fields["leader_epoch"], offset, clean, entry.sources[0], entry.time)
+    return _LeaderStart(entry.order, node, entry.fields["leader_epoch"], offset, clean, entry.sources[0], entry.time)
 
 
-def _add_leader_line(led: list[_Led], line: StoryEntry, election: StoryEntry | None) -> None:
+def _add_leader_line(led: list[_LeaderStart], line: StoryEntry, election: StoryEntry | None) -> None:
     """Add a leader line to those who led; `election` elected this leader, None where no line tells that."""
     clean = election.fields["clean"] if election is not None else None
     same = [one for one in led if one.epoch == line.fields["leader_epoch"] and one.node == line.node]
     earlier_lines = [one for one in same if election is None or one.source != election.sources[0]]
-    begun = _led(line, line.node, line.fields["offset"], clean)
+    begun = _leader_start(line, line.node, line.fields["offset"], clean)
     # One node that leads one epoch twice, the second time with less, has lost its log in between.
     begun.disk = any(one.offset is not None and one.offset > line.fields["offset"] for one in earlier_lines)
     # The leader's own line says more than the election, which it replaces; an unclean election is what explains a loss.
@@ -135,11 +145,11 @@ def losses_of(telling: Telling) -> list[Loss]:
     found: list[Loss] = []
     for (partition, generation), entries in by_partition.items():
         known = [one for one in telling.high_watermarks.get(partition, ()) if one.generation == generation]
-        found += _Bill(partition, generation, entries, everywhere, known).losses()
+        found += _PartitionLosses(partition, generation, entries, everywhere, known).losses()
     return sorted(found, key=lambda loss: loss.order)
 
 
-class _Bill:
+class _PartitionLosses:
     """The losses of one partition."""
 
     def __init__(
@@ -154,11 +164,11 @@ class _Bill:
         self.disks = [entry for entry in everywhere if entry.kind == "replica_lost"]
         self.disks += [entry for entry in entries if entry.kind == "replica_lost"]
         self.found: list[Loss] = []
-        self.led = self._leaders()
+        self.starts = self._leaders()
 
     def losses(self) -> list[Loss]:
         """Return the losses of the partition."""
-        for led in self.led:
+        for led in self.starts:
             self._by_leader(led)
         for entry in self.entries:
             if entry.kind == "truncated" and entry.fields["relation"] != "no effect":
@@ -179,9 +189,9 @@ class _Bill:
             )
         )
 
-    def _leaders(self) -> list[_Led]:
+    def _leaders(self) -> list[_LeaderStart]:
         """Return who led, in order: leader lines, and elections that no leader line tells (0.10)."""
-        led: list[_Led] = []
+        led: list[_LeaderStart] = []
         ended: dict[int | None, tuple[int, int]] = {}
         elected: dict[tuple[object, object], StoryEntry] = {}
         for entry in self.entries:
@@ -197,7 +207,9 @@ class _Bill:
                 elected[fields["leader_epoch"], fields["leader"]] = entry
                 end, since = ended.get(fields["leader"], (None, 0))
                 # Lines may be gone behind an older one, that say that it followed.
-                led.append(_led(entry, fields["leader"], end if entry.order - since < SOON else None, fields["clean"]))
+                led.append(
+                    _leader_start(entry, fields["leader"], end if entry.order - since < SOON else None, fields["clean"])
+                )
             elif entry.kind == "leader":
                 ended.pop(entry.node, None)  # it writes
                 _add_leader_line(led, entry, elected.get((fields["leader_epoch"], entry.node)))
@@ -205,12 +217,12 @@ class _Bill:
             one.disk = one.disk or self._lost_its_disk(one)
         return led
 
-    def _lost_its_disk(self, led: _Led) -> bool:
+    def _lost_its_disk(self, led: _LeaderStart) -> bool:
         """Return whether a leader had lost its log when it began, and began with less than it had known."""
         lost = [disk for disk in self.disks if disk.node == led.node and disk.order <= led.order]
         return bool(lost) and led.offset is not None
 
-    def _began_without(self, led: _Led) -> _Led:
+    def _began_without(self, led: _LeaderStart) -> _LeaderStart:
         """Return the leader that began without the records that this one lacks.
 
         That is itself, or, where it had lost its log, its first beginning since: whatever it leads later, it lost it once.
@@ -220,16 +232,16 @@ class _Bill:
         since = max(
             (disk.order for disk in self.disks if disk.node == led.node and disk.order <= led.order), default=led.order
         )
-        return next(one for one in self.led if one.disk and one.node == led.node and one.order >= since)
+        return next(one for one in self.starts if one.disk and one.node == led.node and one.order >= since)
 
-    def _is_of_lost_records(self, high_watermark: KnownHighWatermark, begun: _Led) -> bool:
+    def _is_of_lost_records(self, high_watermark: KnownHighWatermark, begun: _LeaderStart) -> bool:
         """Return whether a leader that lacked the records below a high watermark had led before this one: they were gone."""
         return any(
             high_watermark.order < one.order < begun.order
             and one.offset is not None
             and one.offset < high_watermark.offset
             and (one.disk or one.clean is False)
-            for one in self.led
+            for one in self.starts
         )
 
     def _survived(self, loss: Loss) -> bool:
@@ -240,7 +252,7 @@ class _Bill:
         if loss.why != DISK or loss.node is not None or loss.end is None:
             return False
         begun = self._event_of(loss.cause)
-        later = [one for one in self.led if begun is not None and one.order > begun.order and one.node != begun.node]
+        later = [one for one in self.starts if begun is not None and one.order > begun.order and one.node != begun.node]
         # Nobody led, nobody truncated: the other replicas have it, or no line tells.
         if not later and not loss.nodes:
             return not loss.copies
@@ -252,21 +264,21 @@ class _Bill:
             if begun is not None and begun.order < entry.order < later[0].order
         )
 
-    def _event_of(self, cause: tuple[str, object]) -> _Led | None:
+    def _event_of(self, cause: Cause) -> _LeaderStart | None:
         """Return the leader that began without the records, of a cause that is one."""
-        fitting = [one for one in self.led if (one.disk if cause[0] == DISK else one.clean is False)]
-        return next((one for one in fitting if one.epoch == cause[1]), None)
+        fitting = [one for one in self.starts if (one.disk if cause.why == DISK else one.clean is False)]
+        return next((one for one in fitting if one.epoch == cause.leader_epoch), None)
 
     def _note_tail(self, loss: Loss) -> None:
         """Say that a leader whose disk was lost may have had more: what no other replica had fetched."""
         begun = self._event_of(loss.cause) if loss.why == DISK else None
-        before = [one for one in self.led if begun is not None and one.order < begun.order]
+        before = [one for one in self.starts if begun is not None and one.order < begun.order]
         if begun is not None and before and before[-1].node == begun.node:
             loss.missing_line = end_of_lost_log(begun.node)
 
     # A leader that begins below what was committed.
 
-    def _by_leader(self, led: _Led) -> None:
+    def _by_leader(self, led: _LeaderStart) -> None:
         """Add what a new leader lacks of what had been committed before it led, as far as its start shows."""
         if led.offset is None:
             return
@@ -303,7 +315,7 @@ class _Bill:
                 time=led.time,
                 order=led.order,
                 generation=self.generation,
-                cause=(why, begun.epoch),
+                cause=Cause(why, begun.epoch),
             )
         )
 
@@ -325,10 +337,10 @@ class _Bill:
             to = start  # its leader has written since: what stands there is another record
         cause = self._cause(truncation, led)
         event = self._event_of(cause)
-        time = event.time if event is not None and cause[0] in (UNCLEAN, DISK) else truncation.time
+        time = event.time if event is not None and cause.why in (UNCLEAN, DISK) else truncation.time
         bound, committed_to = self._committed_to(truncation, led)
         sources = list(
-            dict.fromkeys([*truncation.sources, *([led.source] if led is not None and cause[0] in (UNCLEAN, DISK) else [])])
+            dict.fromkeys([*truncation.sources, *([led.source] if led is not None and cause.why in (UNCLEAN, DISK) else [])])
         )
         if begin is None:
             self._of_unknown_size(truncation, to, cause, committed_to, sources)
@@ -364,7 +376,7 @@ class _Bill:
         self,
         truncation: StoryEntry,
         to: int,
-        cause: tuple[str, object],
+        cause: Cause,
         committed_to: int | None,
         sources: list[str],
     ) -> None:
@@ -400,7 +412,7 @@ class _Bill:
         """Return the entries before a truncation: of its own node also where lines have no times."""
         return self.entries[: next(at for at, entry in enumerate(self.entries) if entry is truncation)]
 
-    def _leader_of(self, truncation: StoryEntry) -> _Led | None:
+    def _leader_of(self, truncation: StoryEntry) -> _LeaderStart | None:
         """Return the leader that a truncation follows; of a known epoch that one, if any line tells that it led."""
         epoch = next(
             (
@@ -410,11 +422,11 @@ class _Bill:
             ),
             None,
         )
-        before = [one for one in self.led if one.order <= truncation.order + SLACK and one.node != truncation.node]
+        before = [one for one in self.starts if one.order <= truncation.order + SLACK and one.node != truncation.node]
         fitting = [one for one in before if epoch is None or one.epoch == epoch]
         return fitting[-1] if fitting else None
 
-    def _cause(self, truncation: StoryEntry, led: _Led | None) -> tuple[str, object]:
+    def _cause(self, truncation: StoryEntry, led: _LeaderStart | None) -> Cause:
         """Return why what a truncation removes is gone, with the leader epoch of the cause."""
         top = truncation.fields["from"] if truncation.fields["from"] is not None else truncation.fields["high_watermark"]
         own = max(
@@ -425,18 +437,18 @@ class _Bill:
             ),
             default=None,
         )
-        for one in reversed([one for one in self.led if one.order <= truncation.order + SLACK]):
+        for one in reversed([one for one in self.starts if one.order <= truncation.order + SLACK]):
             below = one.offset is None or top is None or one.offset < top
             if one.disk and below:
-                return DISK, self._began_without(one).epoch
+                return Cause(DISK, self._began_without(one).epoch)
             if one.clean is False and below:
-                return UNCLEAN, one.epoch
+                return Cause(UNCLEAN, one.epoch)
             if own is not None and one.epoch is not None and one.epoch <= own and one is not led:
                 break  # what this node had by then is what that leader had
-        return BELOW, led.epoch if led is not None else None
+        return Cause(BELOW, led.epoch if led is not None else None)
 
-    def _committed_to(self, truncation: StoryEntry, led: _Led | None) -> tuple[int | None, int | None]:
-        """Return a bound, and up to which offset the history was committed: what is above that and the bound was not.
+    def _committed_to(self, truncation: StoryEntry, led: _LeaderStart | None) -> tuple[int | None, int | None]:
+        """Return (bound, committed_to), as `_parts` divides by them.
 
         The bound is None where neither the node's own high watermark nor a clean election says what was not committed.
         """
@@ -453,7 +465,7 @@ class _Bill:
             return 0, led.offset if committed is None else min(committed, led.offset)
         return None if own is None else self._bound(truncation, led), committed
 
-    def _bound(self, truncation: StoryEntry, led: _Led | None) -> int | None:
+    def _bound(self, truncation: StoryEntry, led: _LeaderStart | None) -> int | None:
         """Return from which offset on nothing above a replica's own high watermark was committed, None if that is unknown.
 
         A follower's lags behind its leader's, and so does that of a new leader below its first offset: what was committed
@@ -471,15 +483,16 @@ class _Bill:
             if following is not None and "led before" in following.said:
                 return 0
             # Only of the leader before the one that it follows is it known that nobody led in between.
-            before = [one for one in self.led if led is not None and one.order < led.order]
+            before = [one for one in self.starts if led is not None and one.order < led.order]
             if led is not None and not roles and before and before[-1].node == truncation.node:
                 epoch = before[-1].epoch
                 if None in (epoch, led.epoch) or (epoch or 0) + 1 == led.epoch:
                     return 0
         if not roles or roles[-1].kind != "leader":
             return None
-        # Whom it followed since then may have had a higher one: lines of that are gone, but the other's, or the epochs'.
-        since = [one for one in self.led if one is not led and roles[-1].order < one.order < truncation.order]
+        # It may have followed a leader with a higher one since, without a line: another broker's leader line shows that, or
+        # an epoch that was skipped.
+        since = [one for one in self.starts if one is not led and roles[-1].order < one.order < truncation.order]
         followed = any(one.node not in (None, truncation.node) for one in since)
         epochs = [roles[-1].fields["leader_epoch"], None if following is None else following.fields["leader_epoch"]]
         skipped = None not in epochs and epochs[0] + 1 < epochs[1]
@@ -491,10 +504,10 @@ class _Bill:
         """Add a loss, or join it to the one that it is."""
         for other in self.found:
             # What one replica cannot tell of these records, another one's line may.
-            same = loss.first is not None and (loss.first, loss.end, loss.cause[1]) == (
+            same = loss.first is not None and (loss.first, loss.end, loss.cause.leader_epoch) == (
                 other.first,
                 other.end,
-                other.cause[1],
+                other.cause.leader_epoch,
             )
             if same and "unknown" in (loss.committed, other.committed):
                 if other.committed == "unknown":
@@ -532,7 +545,7 @@ class _Bill:
             return
         copies: dict[int, bool] = {}
         # The leader that began without the records, if the loss is due to one: logs from before it may have them.
-        led = [one for one in self.led if one.order <= loss.order + SLACK]
+        led = [one for one in self.starts if one.order <= loss.order + SLACK]
         event = next(
             (
                 one
@@ -585,7 +598,7 @@ def _merge(loss: Loss, other: Loss) -> None:
     loss.kept = loss.kept or other.kept
 
 
-def _is_of_earlier_epoch(high_watermark: KnownHighWatermark, led: _Led) -> bool:
+def _is_of_earlier_epoch(high_watermark: KnownHighWatermark, led: _LeaderStart) -> bool:
     """Return whether another node reached a high watermark in an epoch before this leader: it bounds the old history."""
     if high_watermark.order >= led.order or high_watermark.leader_epoch is None:
         return False
@@ -593,7 +606,10 @@ def _is_of_earlier_epoch(high_watermark: KnownHighWatermark, led: _Led) -> bool:
 
 
 def _parts(first: int, end: int, bound: int | None, committed_to: int | None) -> Iterator[tuple[int, int, str]]:
-    """Divide offsets by whether they were committed: above `committed_to` none was from `bound` on."""
+    """Divide offsets by whether they were committed.
+
+    first ..... yes ..... committed_to ..... unknown ..... bound ..... no ..... end
+    """
     if committed_to is None:
         yield first, end, "unknown"
         return
@@ -607,10 +623,10 @@ def _parts(first: int, end: int, bound: int | None, committed_to: int | None) ->
         yield above, end, "no"
 
 
-def _reason(cause: tuple[str, object], committed: str) -> tuple[str, bool | None]:
+def _reason(cause: Cause, committed: str) -> tuple[str, bool | None]:
     """Return why it is gone, and whether Kafka allows that."""
-    if cause[0] in (UNCLEAN, DISK):
-        return cause[0], True
+    if cause.why in (UNCLEAN, DISK):
+        return cause.why, True
     if committed == "no":
         return NEVER, True
     return (BELOW, None) if committed == "yes" else ("truncated", None)

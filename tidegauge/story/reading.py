@@ -89,7 +89,7 @@ CAUSED_BY = "; caused by "
 _FENCE_OR_COMMAND = re.compile(
     r"[ \t]*(?:```|~~~|\S{0,60}[$#>] ?(?:sudo )?\w|(?:sudo )?(?:docker|kubectl|oc|podman|journalctl)[ -][a-z]|#{1,6} \S)"
 )
-_PROSE = re.compile(r"[ *_>\-]{0,6}(?!at |Caused by)[^\W\d_][^=\t]*+$")
+_PROSE = re.compile(r"[ *_>\-]{0,6}(?!at |Caused by)[A-Za-z\u00c0-\uffff][^=\t]*+$")
 
 _PLACES = {id(row): place for place, row in enumerate(STATEMENTS)}
 NEEDLES = "|".join(re.escape(text) for text in dict.fromkeys([*(row.text for row in STATEMENTS), "Exception: ", "Error: "]))

@@ -6,11 +6,12 @@ Rules of this file
 2. A sentence says what an entry says, and no more; where a size is not known it says so.
 3. Text of the input goes through `visible`.
 """
+# ruff: noqa: ARG005  all sentences take the same arguments
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Set
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from typing import Any, NamedTuple
 
 from tidegauge.story.advice import step_for_process
 from tidegauge.story.losses import BELOW, BROKEN, DISK, NEVER, UNCLEAN, Loss, end_of_lost_log
@@ -320,147 +321,160 @@ def entry_sentence(entry: StoryEntry) -> str:
     fields, role = entry.fields, "node" if of_any_node else "broker"
     who = f"{role} {entry.node}" if entry.node is not None else f"a {role}"
     at = f"{entry.time} " if entry.time else ""
-    says = {
-        "start": lambda: (
-            f"{who} started{_clean(fields['clean'])}"
-            + (" and made index files anew, by which nothing is lost" if "indexes_rebuilt" in fields else "")
-        ),
-        "session_expired": lambda: (
-            f"{'a client of ZooKeeper' if 'any client' in entry.said else who} lost its session with ZooKeeper"
-        ),
-        "not_deleted": lambda: (
-            f"{who} could not delete the files of a deleted topic{_times(fields)}"
-            + (f": {_first_sentence(fields['error'])}" if fields["error"] else "")
-        ),
-        "leaders_not_moved": lambda: (
-            f"{who} stopped before its leaders were moved to others"
-            + (f": {_first_sentence(fields['error'])}" if fields["error"] else "")
-        ),
-        "migration": lambda: f"{who} waited for brokers to register, of which KRaft knew none{_times(fields)}",
-        "request_failed": lambda: (
-            f"{who} could not do {'its task ' + fields['task'] if 'task' in fields else 'what it was asked for'}: "
-            f"{_first_sentence(fields['error'])}"
-        ),
-        "thread_died": lambda: (
-            f"the thread {fields['thread']} of {who} died: {_first_sentence(fields['error'] or 'no line says why')}"
-        ),
-        "metadata_behind": lambda: (
-            f"{who} waited for the KRaft quorum: it did not know how far the metadata goes{_times(fields)}"
-        ),
-        "quorum_status": lambda: (
-            ("the KRaft quorum had no leader" if fields["leader"] < 0 else f"node {fields['leader']} led the KRaft quorum")
-            + (f" in epoch {fields['leader_epoch']}" if fields["leader_epoch"] is not None else "")
-            + (f", and the follower farthest behind lacked {fields['lag']} records" if fields["lag"] is not None else "")
-        ),
-        "described": lambda: (
-            f"broker {fields['leader']} leads{_isr(fields['isr'])} of the replicas {fields['replicas']}"
-            + _out_of_sync(fields["isr"], fields["replicas"])
-        ),
-        "reassignment": lambda: f"its reassignment is {fields['state']}",
-        "fetch_refused": lambda: (
-            f"{who} got no records from {_leader(fields['leader'])}: {_first_sentence(fields['error'])}{_times(fields)}"
-        ),
-        "gap": lambda: f"the dump of a segment lacks {fields['first']} to {fields['end'] - 1}",
-        "not_assigned": lambda: (
-            f"{who} leads, and sent no records to broker {fields['replica']}, which is none of its replicas "
-            f"{fields['replicas']}{_times(fields)}"
-        ),
-        "not_leader": lambda: f"{who} was asked as the leader, which it was not{_times(fields)}",
-        "out_of_range": lambda: f"{who} was asked for offset {fields['offset']}, {_beyond(fields)}{_times(fields)}",
-        "voter_mismatch": lambda: (
-            f"{who} did not vote: a candidate has it as the voter of directory {fields['voter']}, and its own is "
-            f"{fields['own']}{_times(fields)}"
-        ),
-        "quorum": lambda: _quorum(entry, who),
-        "unreachable": lambda: (
-            f"{who} could not reach {'the active controller' if fields['peer'] is None else 'node ' + str(fields['peer'])}"
-            f"{_times(fields)}"
-        ),
-        "not_registered": lambda: (
-            f"the controller has another registration of {who}, or none: {fields['error']}{_epochs(fields)}{_times(fields)}"
-            if "times" in fields
-            else f"{who} could not register with ZooKeeper: {fields['error']}"
-        ),
-        "not_controller": lambda: (
-            f"a controller was asked that is not the active one{_active(fields['active'])}{_times(fields)}"
-        ),
-        "no_other_leader": lambda: (
-            "the controller could not move the leader off a broker that stops: "
-            + (
-                f"no other replica of the ISR {fields['isr']} is alive"
-                if len(fields["isr"] or ()) > 1
-                else f"no other replica is in sync{_isr(fields['isr'])}"
-            )
-            + _times(fields)
-        ),
-        "produce_refused": lambda: (
-            f"{who} did not take records of producers: {_first_sentence(fields['error'] or 'no line says why')}"
-            f"{_times(fields)}"
-        ),
-        "stop": lambda: f"{who} stopped{' cleanly' if fields['clean'] else ''}",
-        "loaded": lambda: f"{who} loaded the log, which ended at {fields['log_end']}{_watermark(fields['high_watermark'])}",
-        "leader": lambda: (
-            f"{who} led epoch {fields['leader_epoch']} from offset {fields['offset']}"
-            f"{_watermark(fields['high_watermark'])}{_isr(fields['isr'])}"
-        ),
-        "follower": lambda: (
-            f"{who} followed {_leader(fields['leader'])} in epoch {fields['leader_epoch']} from offset {fields['offset']}"
-            f"{_watermark(fields['high_watermark'])}"
-        ),
-        "elected": lambda: (
-            _election(fields)
-            + (", which its line calls UNCLEAN" if fields["clean"] is None and "called unclean" in entry.said else "")
-        ),
-        "truncated": lambda: _truncation(entry, who),
-        "high_watermark_fell": lambda: f"the high watermark of {who} fell from {fields['from']} to {fields['to']}",
-        "isr_changed": lambda: _isr_change(entry, who),
-        "fetcher_failed": lambda: (
-            f"the fetcher of {who} failed{_at_offset(fields['offset'])}"
-            + (f": {_first_sentence(fields['error'])}" if fields["error"] else "")
-        ),
-        "append_refused": lambda: (
-            f"{who} refused records from {fields['first_offset']} on, where {fields['expected_offset']} was expected"
-        ),
-        "corrupt": lambda: f"{fields.get('by') or who} found invalid records{_at_offset(fields['offset'])}{_times(fields)}",
-        "uncleanable": lambda: f"{who} compacts it no more: {_first_sentence(fields['error'] or 'no line says why')}",
-        "reset": lambda: _reset(entry, who),
-        "epoch_refused": lambda: f"{who} was refused with {fields['error']}{_times(fields)}",
-        "directory_failed": lambda: (
-            f"the log directory {fields['directory']} of {who} failed"
-            + (f": {_first_sentence(fields['error'])}" if "error" in fields else "")
-        ),
-        "replica_lost": lambda: f"{who} started without its log: {fields['directory']} was made anew",
-        "segments_missing": lambda: (
-            f"segments of {who} were missing: its log ended at {fields['log_end']}, below its start {fields['log_start']}, "
-            "and was emptied"
-        ),
-        "records_deleted": lambda: f"a client had the records below {fields['to']} deleted, says {who}",
-        "retention": lambda: (
-            f"{who} removed the records below {fields['to']}: they were older, or more, than their topic keeps"
-        ),
-        "stray": lambda: (
-            f"{who} took its log for a stray and renamed it for deletion"
-            + (f": {fields['reason']}" if fields["reason"] else "")
-        ),
-        "epochs_conflict": lambda: f"{who} was given leader epochs out of order{_times(fields)}",
-        "topic_id_mismatch": lambda: (
-            f"{who} has the log of topic id {fields['topic_id']} and was sent {fields['received']}{_times(fields)}"
-        ),
-        "topic_deleted": lambda: f"the topic {fields['topic']} was deleted",
-        "controller": lambda: (
-            f"{who} {'became' if fields['active'] else 'ceased to be'} the active controller"
-            + (f", epoch {fields['controller_epoch']}" if fields["controller_epoch"] is not None else "")
-            + (f": {fields['event']} failed with {fields['error']}" if "error" in fields else "")
-            + (f", and its writes had waited {fields['waited']} s: none was committed" if "waited" in fields else "")
-        ),
-        "broker_left": lambda: (
-            f"the controller says that broker {fields['broker']} left" + (f": {fields['why']}" if fields["why"] else "")
-        ),
-        "process_failed": lambda: (
-            f"{who} failed: {fields['error']}" + (f", {_first_sentence(fields['cause'])}" if "cause" in fields else "")
-        ),
-    }
-    return at + says[entry.kind]()
+    return at + _SENTENCES[entry.kind](entry, fields, who)
+
+
+_SENTENCES: Mapping[str, Callable[[StoryEntry, dict[str, Any], str], str]] = {
+    "start": lambda entry, fields, who: (
+        f"{who} started{_clean(fields['clean'])}"
+        + (" and made index files anew, by which nothing is lost" if "indexes_rebuilt" in fields else "")
+    ),
+    "session_expired": lambda entry, fields, who: (
+        f"{'a client of ZooKeeper' if 'any client' in entry.said else who} lost its session with ZooKeeper"
+    ),
+    "not_deleted": lambda entry, fields, who: (
+        f"{who} could not delete the files of a deleted topic{_times(fields)}"
+        + (f": {_first_sentence(fields['error'])}" if fields["error"] else "")
+    ),
+    "leaders_not_moved": lambda entry, fields, who: (
+        f"{who} stopped before its leaders were moved to others"
+        + (f": {_first_sentence(fields['error'])}" if fields["error"] else "")
+    ),
+    "migration": lambda entry, fields, who: (
+        f"{who} waited for brokers to register, of which KRaft knew none{_times(fields)}"
+    ),
+    "request_failed": lambda entry, fields, who: (
+        f"{who} could not do {'its task ' + fields['task'] if 'task' in fields else 'what it was asked for'}: "
+        f"{_first_sentence(fields['error'])}"
+    ),
+    "thread_died": lambda entry, fields, who: (
+        f"the thread {fields['thread']} of {who} died: {_first_sentence(fields['error'] or 'no line says why')}"
+    ),
+    "metadata_behind": lambda entry, fields, who: (
+        f"{who} waited for the KRaft quorum: it did not know how far the metadata goes{_times(fields)}"
+    ),
+    "quorum_status": lambda entry, fields, who: (
+        ("the KRaft quorum had no leader" if fields["leader"] < 0 else f"node {fields['leader']} led the KRaft quorum")
+        + (f" in epoch {fields['leader_epoch']}" if fields["leader_epoch"] is not None else "")
+        + (f", and the follower farthest behind lacked {fields['lag']} records" if fields["lag"] is not None else "")
+    ),
+    "described": lambda entry, fields, who: (
+        f"broker {fields['leader']} leads{_isr(fields['isr'])} of the replicas {fields['replicas']}"
+        + _out_of_sync(fields["isr"], fields["replicas"])
+    ),
+    "reassignment": lambda entry, fields, who: f"its reassignment is {fields['state']}",
+    "fetch_refused": lambda entry, fields, who: (
+        f"{who} got no records from {_leader(fields['leader'])}: {_first_sentence(fields['error'])}{_times(fields)}"
+    ),
+    "gap": lambda entry, fields, who: f"the dump of a segment lacks {fields['first']} to {fields['end'] - 1}",
+    "not_assigned": lambda entry, fields, who: (
+        f"{who} leads, and sent no records to broker {fields['replica']}, which is none of its replicas "
+        f"{fields['replicas']}{_times(fields)}"
+    ),
+    "not_leader": lambda entry, fields, who: f"{who} was asked as the leader, which it was not{_times(fields)}",
+    "out_of_range": lambda entry, fields, who: (
+        f"{who} was asked for offset {fields['offset']}, {_beyond(fields)}{_times(fields)}"
+    ),
+    "voter_mismatch": lambda entry, fields, who: (
+        f"{who} did not vote: a candidate has it as the voter of directory {fields['voter']}, and its own is "
+        f"{fields['own']}{_times(fields)}"
+    ),
+    "quorum": lambda entry, fields, who: _quorum(entry, who),
+    "unreachable": lambda entry, fields, who: (
+        f"{who} could not reach {'the active controller' if fields['peer'] is None else 'node ' + str(fields['peer'])}"
+        f"{_times(fields)}"
+    ),
+    "not_registered": lambda entry, fields, who: (
+        f"the controller has another registration of {who}, or none: {fields['error']}{_epochs(fields)}{_times(fields)}"
+        if "times" in fields
+        else f"{who} could not register with ZooKeeper: {fields['error']}"
+    ),
+    "not_controller": lambda entry, fields, who: (
+        f"a controller was asked that is not the active one{_active(fields['active'])}{_times(fields)}"
+    ),
+    "no_other_leader": lambda entry, fields, who: (
+        "the controller could not move the leader off a broker that stops: "
+        + (
+            f"no other replica of the ISR {fields['isr']} is alive"
+            if len(fields["isr"] or ()) > 1
+            else f"no other replica is in sync{_isr(fields['isr'])}"
+        )
+        + _times(fields)
+    ),
+    "produce_refused": lambda entry, fields, who: (
+        f"{who} did not take records of producers: {_first_sentence(fields['error'] or 'no line says why')}{_times(fields)}"
+    ),
+    "stop": lambda entry, fields, who: f"{who} stopped{' cleanly' if fields['clean'] else ''}",
+    "loaded": lambda entry, fields, who: (
+        f"{who} loaded the log, which ended at {fields['log_end']}{_watermark(fields['high_watermark'])}"
+    ),
+    "leader": lambda entry, fields, who: (
+        f"{who} led epoch {fields['leader_epoch']} from offset {fields['offset']}"
+        f"{_watermark(fields['high_watermark'])}{_isr(fields['isr'])}"
+    ),
+    "follower": lambda entry, fields, who: (
+        f"{who} followed {_leader(fields['leader'])} in epoch {fields['leader_epoch']} from offset {fields['offset']}"
+        f"{_watermark(fields['high_watermark'])}"
+    ),
+    "elected": lambda entry, fields, who: (
+        _election(fields)
+        + (", which its line calls UNCLEAN" if fields["clean"] is None and "called unclean" in entry.said else "")
+    ),
+    "truncated": lambda entry, fields, who: _truncation(entry, who),
+    "high_watermark_fell": lambda entry, fields, who: (
+        f"the high watermark of {who} fell from {fields['from']} to {fields['to']}"
+    ),
+    "isr_changed": lambda entry, fields, who: _isr_change(entry, who),
+    "fetcher_failed": lambda entry, fields, who: (
+        f"the fetcher of {who} failed{_at_offset(fields['offset'])}"
+        + (f": {_first_sentence(fields['error'])}" if fields["error"] else "")
+    ),
+    "append_refused": lambda entry, fields, who: (
+        f"{who} refused records from {fields['first_offset']} on, where {fields['expected_offset']} was expected"
+    ),
+    "corrupt": lambda entry, fields, who: (
+        f"{fields.get('by') or who} found invalid records{_at_offset(fields['offset'])}{_times(fields)}"
+    ),
+    "uncleanable": lambda entry, fields, who: (
+        f"{who} compacts it no more: {_first_sentence(fields['error'] or 'no line says why')}"
+    ),
+    "reset": lambda entry, fields, who: _reset(entry, who),
+    "epoch_refused": lambda entry, fields, who: f"{who} was refused with {fields['error']}{_times(fields)}",
+    "directory_failed": lambda entry, fields, who: (
+        f"the log directory {fields['directory']} of {who} failed"
+        + (f": {_first_sentence(fields['error'])}" if "error" in fields else "")
+    ),
+    "replica_lost": lambda entry, fields, who: f"{who} started without its log: {fields['directory']} was made anew",
+    "segments_missing": lambda entry, fields, who: (
+        f"segments of {who} were missing: its log ended at {fields['log_end']}, below its start {fields['log_start']}, "
+        "and was emptied"
+    ),
+    "records_deleted": lambda entry, fields, who: f"a client had the records below {fields['to']} deleted, says {who}",
+    "retention": lambda entry, fields, who: (
+        f"{who} removed the records below {fields['to']}: they were older, or more, than their topic keeps"
+    ),
+    "stray": lambda entry, fields, who: (
+        f"{who} took its log for a stray and renamed it for deletion" + (f": {fields['reason']}" if fields["reason"] else "")
+    ),
+    "epochs_conflict": lambda entry, fields, who: f"{who} was given leader epochs out of order{_times(fields)}",
+    "topic_id_mismatch": lambda entry, fields, who: (
+        f"{who} has the log of topic id {fields['topic_id']} and was sent {fields['received']}{_times(fields)}"
+    ),
+    "topic_deleted": lambda entry, fields, who: f"the topic {fields['topic']} was deleted",
+    "controller": lambda entry, fields, who: (
+        f"{who} {'became' if fields['active'] else 'ceased to be'} the active controller"
+        + (f", epoch {fields['controller_epoch']}" if fields["controller_epoch"] is not None else "")
+        + (f": {fields['event']} failed with {fields['error']}" if "error" in fields else "")
+        + (f", and its writes had waited {fields['waited']} s: none was committed" if "waited" in fields else "")
+    ),
+    "broker_left": lambda entry, fields, who: (
+        f"the controller says that broker {fields['broker']} left" + (f": {fields['why']}" if fields["why"] else "")
+    ),
+    "process_failed": lambda entry, fields, who: (
+        f"{who} failed: {fields['error']}" + (f", {_first_sentence(fields['cause'])}" if "cause" in fields else "")
+    ),
+}
+"""By kind: what an entry with these fields says of its node."""
 
 
 def _first_sentence(text: str) -> str:

@@ -31,7 +31,8 @@ class StoryEntry:
     """Something that happened: to a partition, or (partition None) to a node.
 
     `fields` are those of docs/operators.md; `order` is the time in microseconds, `sources` are all lines it was told by.
-    `basis` says what a truncation rests on: `epoch`, `high watermark`, `reset` or `unknown`.
+    `basis` says what a truncation rests on: `epoch`, `high watermark`, `reset`, `untold` (before KIP-101, and no line tells)
+    or "".
     """
 
     kind: str

@@ -396,6 +396,7 @@ def _skip(file: _File, count: int) -> bool:
         file.read += len(piece)
         left = piece[len(piece) - (file.read - count) :] if file.read > count else b""
     file.unpacked = chain([left], file.unpacked or ())
+    file.read = min(file.read, count)
     return True
 
 

@@ -1,6 +1,7 @@
 """What kafka-dump-log prints, and bare checkpoint files, judged as the files that they are of."""
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -131,6 +132,17 @@ def test_a_dump_of_the_metadata_log_is_the_controllers_log(
         len(changes),
     )
     assert last.at.startswith("metadata.txt:")
+
+
+def test_a_dump_without_the_offsets_of_its_records_says_the_same(tmp_path: Path) -> None:
+    """As `--skip-record-metadata` prints it: a line that is shorter than the one before it was not wrapped."""
+    text = "Dumping /d/__cluster_metadata-0/0.log\n" + "".join(CREATED)
+    (tmp_path / "whole.txt").write_text(text)
+    (tmp_path / "skipped.txt").write_text(
+        re.sub(r"\| offset: .*? payload", "| payload", text.replace(" isvalid", " " * 170 + "isvalid"))
+    )
+    whole, skipped = (read(tmp_path / name).traces[0].events for name in ("whole.txt", "skipped.txt"))
+    assert [(event.event, event.fields) for event in skipped] == [(event.event, event.fields) for event in whole] != []
 
 
 def test_what_lies_in_a_hole_of_a_dump_is_unknown(tmp_path: Path) -> None:

@@ -157,9 +157,7 @@ def test_what_a_fetcher_wants_to_truncate_its_log_need_not_cut(telling: Telling)
         "[ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] Truncating partition x-0 to local high watermark 7 (kafka)"
     )
     assert any("was to truncate to its own high watermark 7; whether" in line for line in headline(telling(log(wants))))
-    log_line = (
-        "[Log partition=x-0, dir=/d] Truncating to 7 has no effect as the largest offset in the log is 6 (kafka)"
-    )
+    log_line = "[Log partition=x-0, dir=/d] Truncating to 7 has no effect as the largest offset in the log is 6 (kafka)"
     assert not any(map(happened, telling(log(wants, log_line)).entries))
 
 

@@ -454,6 +454,14 @@ UNKNOWN_ERROR = (
             "Not known here: 2 errors of a node; the first: ERROR [Broker",
         ),
         ([], "Not known here: 1 error of a node"),
+        (
+            ["ERROR [KafkaApi-1] alas (kafka.server.KafkaApis)", "kafka.admin.OfTooFew: replication factor: 1"],
+            "the first: ERROR [KafkaApi-1] alas",
+        ),
+        (
+            ["ERROR [KafkaApi-1] alas (kafka.server.KafkaApis)", "kafka.admin.OfTooFewException: replication factor: 1"],
+            "the first: kafka.admin.OfTooFewException: replication factor: 1, behind: ERROR [KafkaApi-1] alas",
+        ),
     ],
 )
 def test_an_error_that_nothing_is_known_of_is_named(telling: Telling, lines: list[str], says: str) -> None:
@@ -505,3 +513,22 @@ def test_another_controller_that_writes_to_zookeeper_is_a_known_bug_of_the_migra
     assert [bug.bug for bug in telling(dated(failed)).bugs] == ["KAFKA-16171"]
     release = "INFO Kafka version: {} (org.apache.kafka.common.utils.AppInfoParser)"
     assert telling(dated(release.format("3.7.1"), failed)).bugs == []
+
+
+def test_a_session_that_a_broker_lost_has_a_step_and_that_of_any_client_has_none(telling: Telling) -> None:
+    own = "INFO [ZooKeeperClient Kafka server] Session expired. (kafka.zookeeper.ZooKeeperClient)"
+    of_any_client = (
+        "INFO Unable to reconnect to ZooKeeper service, session 0x2 has expired (org.apache.zookeeper.ClientCnxn)"
+    )
+    assert any("look for a pause of this broker" in line for line in headline(telling(dated(own))))
+    assert not any("  Do:" in line for line in headline(telling(dated(of_any_client))))
+
+
+def test_an_index_that_refused_an_offset_is_known_without_the_path_that_was_lost(telling: Telling) -> None:
+    story = telling(
+        "        Fatal error during KafkaServerStartable startup. Prepare to shutdown\n"
+        "        kafka.common.InvalidOffsetException: Attempt to append an offset \n(1239742691) to position 35728 no "
+        "larger than the last offset appended \n(1239742822) to \n"
+        "        at kafka.log.OffsetIndex.append(OffsetIndex.scala:197)\n"
+    )
+    assert [bug.bug for bug in story.bugs] == ["KAFKA-3919"]

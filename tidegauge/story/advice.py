@@ -185,6 +185,10 @@ _STEPS_BY_KIND = {
     "not_deleted": (
         "watch the disk: the folders that end in -delete stay until the broker starts again; no partition needs them"
     ),
+    "session_expired": (
+        "look for a pause of this broker just before it, by a long garbage collection or a slow disk, and whether ZooKeeper "
+        "was slow: no record is lost by it, and the broker registers again"
+    ),
     "migration": "see that the brokers have zookeeper.metadata.migration.enable=true and controller.quorum.voters",
     "leaders_not_moved": (
         "look into controller.log at that time: where a partition has no other replica in sync, its leader cannot move"
@@ -213,7 +217,7 @@ def step_for_process(entry: StoryEntry) -> str | None:
 def _process_advice(entry: StoryEntry) -> str | None:
     why = str(entry.fields.get("cause") or entry.fields.get("error") or "")
     if entry.kind in _STEPS_BY_KIND:
-        return _STEPS_BY_KIND[entry.kind]
+        return None if "any client" in entry.said else _STEPS_BY_KIND[entry.kind]
     if entry.kind == "quorum":
         if "ended" in entry.said or entry.fields["leader"] is not None:
             return None

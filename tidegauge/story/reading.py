@@ -74,8 +74,8 @@ ONCE = frozenset(
     | {"truncating-to-high-watermark", "truncating-to-epoch"}
 )
 """Statements that nobody prints twice at one time: the second one is a log shipper's, that tried again."""
-GOES_ON = frozenset({"changed"})
-"""Statements that a person may lay out in several lines, indented."""
+GOES_ON = frozenset({"changed", "index-offset"})
+"""Statements that say more with each line behind them: laid out in several, or with a path at the end."""
 NEAR, FAR, LONGEST_TRACE = 3, 12, 200
 """Lines to an exception, behind one that mail wrapped, or, if no line between them has a date, any one; and to its cause."""
 _MOST_BEHIND, _MOST_BETWEEN = 600, 3_000
@@ -225,7 +225,7 @@ def read_file(path: Path, label: str, problems: list[Problem], selection: Select
         ended = 0
         for number, text, end, speaks in lines:
             if not speaks:
-                _note_error(text, file.lines + number + 1, order, file, selection)
+                _note_error(text, _exception_after(block, end), file.lines + number + 1, order, file, selection)
                 continue
             before = len(file.found)
             begins = end - len(text.encode()) - 1
@@ -240,7 +240,7 @@ def read_file(path: Path, label: str, problems: list[Problem], selection: Select
             for line in lines_within(left):
                 order = _take(line, file.lines + number + 1, order, file, selection)
             if len(file.found) == before:
-                _note_error(text, file.lines + number + 1, order, file, selection)
+                _note_error(text, _exception_after(block, end), file.lines + number + 1, order, file, selection)
         file.lines += count
     times = [line.order for line in file.found]
     # A log platform exports the newest first.
@@ -270,14 +270,22 @@ def _lines_of(block: bytes) -> tuple[list[_BlockLine], int]:
     ], len(begins)
 
 
-def _note_error(text: str, number: int, order: int, file: ReadFile, selection: Selection | None) -> None:
-    """Count an error of a node that no statement is about, and keep the first one."""
+def _note_error(text: str, exception: str, number: int, order: int, file: ReadFile, selection: Selection | None) -> None:
+    """Count an error of a node that no statement is about, and keep the first one; an exception behind it says more."""
     if not is_error(text) or _OF_A_NODE.search(text) is None:
         return
     _, end, time = date_of(text, order)
     if selects(selection, order if time is None else time, None):
-        file.unread_error = file.unread_error if file.unread_errors else (number, text[max(end, 0) :])
+        if file.unread_errors == 0:
+            file.unread_error = number, exception + text[max(end, 0) :].lstrip(" ]-")
         file.unread_errors += 1
+
+
+def _exception_after(block: bytes, end: int) -> str:
+    """Return the exception in the line behind the one that ends there, to be put before that; empty if there is none."""
+    behind = block[end + 1 : end + 1 + _MOST_BEHIND].partition(b"\n")[0].decode("utf-8", "replace")
+    exception = exception_in(behind, -1, -1)
+    return "" if exception is None else f"{exception.rstrip('.')}, behind: "
 
 
 def _joined(text: str, block: bytes, end: int) -> str:
@@ -296,7 +304,7 @@ def _joined(text: str, block: bytes, end: int) -> str:
         whole = f"{whole.rstrip()} {behind}"
         found = _places(lines_within(whole), length)
         # Of two rows that a line fits, the one that says more comes first in the table.
-        goes_on = bool(found) and STATEMENTS[found[0]].kind in GOES_ON and more[:1] in (" ", "\t")
+        goes_on = bool(found) and STATEMENTS[found[0]].kind in GOES_ON
         if found and (not said or found[0] < said[0] or goes_on):
             said, longer = found, whole
             if not goes_on:

@@ -298,7 +298,7 @@ _FETCHER: tuple[Row, ...] = (
     ("too-large", " is too large for segment with current file position at ", r"(?P<position>\d+)", "", ("2.1", None), "FileRecords"),
     ("produce-error", "Error processing append operation on partition ", rf"{TP}", "", (None, None), "ReplicaManager"),
     ("too-few-in-sync", "The size of the current ISR ", rf"(?P<isr>[^()]{{0,40}}\([\d, ]*\)) is insufficient to satisfy the min\.isr requirement of (?P<least>\d+) for partition {_ANY_TP}", "", (None, None), "NotEnoughReplicasException"),
-    ("index-offset", "Attempt to append an offset", r" \((?P<offset>\d+)\) to position \d+ no larger than the last offset appended \(\d+\) to \S*?[/\\](?P<tp>[^/\\\s]+-\d+)[/\\]\d+\.index", "", (None, None), "OffsetIndex"),
+    ("index-offset", "Attempt to append an offset", r" \((?P<offset>\d+)\) to position \d+ no larger than the last offset appended \(\d+\) to(?: \S*?[/\\](?P<tp>[^/\\\s]+-\d+)[/\\]\d+\.index)?", "", (None, None), "OffsetIndex"),
     ("not-leader", "Leader not local for partition ", rf"{_ANY_TP} on broker (?P<node>\d+)", "", (None, None), "ReplicaManager"),
     ("out-of-range", "eceived request for offset ", rf"(?P<offset>\d+) for partition {_ANY_TP}, but we only have log segments in the range (?P<log_start>\d+) to (?P<log_end>\d+)", "", (None, None), "OffsetOutOfRangeException"),
     ("out-of-range", "Request for offset ", r"(?P<offset>\d+) but we only have log segments in the range (?P<log_start>\d+) to (?P<log_end>\d+)", "", (None, None), "OffsetOutOfRangeException"),

@@ -49,7 +49,8 @@ _OF_AN_EXCEPTION = re.compile(
 )
 """Behind the number of the line, or the file that it was found in."""
 _DUMPED = re.compile(
-    r"[ \t>|]*+(?:(?:baseOffset|offset|Starting offset|Log starting offset|Snapshot end offset): ?\d|Dumping \S|Found |payload:)"
+    r"[ \t>|]*+(?:(?:baseOffset|offset|Starting offset|Log starting offset|Snapshot end offset): ?\d"
+    r"|Dumping \S|Found |payload:)"
 )
 _BEGINS_SO = re.compile(
     r"[ \t>|*`\[({\"]*(?:(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b|%\d\|\d{10}|\$ \w"

@@ -263,6 +263,18 @@ def test_a_partition_that_the_description_of_a_topic_shows_without_a_leader_is_t
     assert any("start broker 3 again" in line for line in headline(story))
 
 
+def test_a_description_whose_leader_is_not_in_its_isr_says_so(telling: Telling) -> None:
+    lines = headline(telling("Topic: x\tPartition: 0\tLeader: 3\tReplicas: 1,3\tIsr: 1\n"))
+    assert any("3 is not in sync; the leader is not in the ISR" in line for line in lines)
+
+
+def test_a_step_does_not_ask_for_a_line_that_is_there(telling: Telling) -> None:
+    described = "Topic: x\tPartition: 0\tLeader: 1\tReplicas: 1,3\tIsr: 1\n"
+    shrunk = log("[Partition x-0 broker=1] Shrinking ISR from 1,3 to 1. Leader: (highWatermark: 5, endOffset: 5)")
+    assert any("`Shrinking ISR` says since when" in line for line in headline(telling(described)))
+    assert not any("`Shrinking ISR` says since when" in line for line in headline(telling(described + shrunk)))
+
+
 def test_a_recovering_partition_that_is_elected_again_is_not_called_clean(telling: Telling) -> None:
     change = "[QuorumController id=9] UNCLEAN partition change for x-0: isr: [2] -> [3], leader: 2 -> 3, leaderEpoch: 8 -> 9"
     assert only(telling(log(f"{change}, partitionEpoch: 20 -> 21")), "elected")["clean"] is None

@@ -165,7 +165,8 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
             "let another replica come into the ISR, or start the one that is in it, before this broker stops: until it runs "
             "again nobody leads; nothing is lost by that"
         )
-    if any(entry.kind == "described" and len(entry.fields["isr"]) < len(entry.fields["replicas"]) for entry in entries):
+    short = any(entry.kind == "described" and len(entry.fields["isr"]) < len(entry.fields["replicas"]) for entry in entries)
+    if short and not any(entry.kind == "isr_changed" for entry in entries):
         steps.append("look into the server.log of the leader: `Shrinking ISR` says since when a replica is not in sync")
     steps += [
         f"restart broker {entry.node} if this goes on: what it knows of its partitions is not what ZooKeeper has"

@@ -361,6 +361,7 @@ _SENTENCES: Mapping[str, Callable[[StoryEntry, dict[str, Any], str], str]] = {
     "described": lambda entry, fields, who: (
         f"broker {fields['leader']} leads{_isr(fields['isr'])} of the replicas {fields['replicas']}"
         + _out_of_sync(fields["isr"], fields["replicas"])
+        + ("" if fields["leader"] in fields["isr"] else "; the leader is not in the ISR")
     ),
     "reassignment": lambda entry, fields, who: f"its reassignment is {fields['state']}",
     "fetch_refused": lambda entry, fields, who: (

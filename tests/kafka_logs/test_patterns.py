@@ -115,7 +115,7 @@ def test_a_fetch_line_tells_what_is_asked_and_what_left_the_session() -> None:
         "isolationLevel=read_uncommitted, removed=W-T8BA0cSVmm0n3_tu1iwg:alpha-0, z9LxnEOsQPmytLVNMTP8tw:beta-0, replaced=, "
         "metadata=(sessionId=594434144, epoch=23), rackId=)"
     )
-    assert request.asked == {"my-topic-1-10": PartitionRequest(20, 4, -1, 3)}
+    assert request.requested == {"my-topic-1-10": PartitionRequest(20, 4, -1, 3)}
     assert request.removed == ("alpha-0", "beta-0")
     assert (request.session, request.session_epoch) == (594434144, 23)
     assert request.topic_ids == {"my-topic-1": "z9LxnEOsQPmytLVNMTP8tw"}

@@ -121,9 +121,9 @@ def test_what_an_incremental_request_leaves_out_is_what_was_asked_before() -> No
         document(99, 2, [asks(6)], [reports(6)], 99),
     )
     assert full.responses["alpha-0"] == LoggedResponse(0, 4, 0, size=10)
-    assert nothing.asked == {"alpha-0": PartitionRequest(5, 0, 0, 0), "alpha-1": PartitionRequest(7, 0, 0, 0)}
+    assert nothing.requested == {"alpha-0": PartitionRequest(5, 0, 0, 0), "alpha-1": PartitionRequest(7, 0, 0, 0)}
     assert nothing.responses == {"alpha-0": LoggedResponse(0, 4, 0), "alpha-1": LoggedResponse(0, 7, 0)}
-    assert one.asked["alpha-0"].offset == 6
+    assert one.requested["alpha-0"].offset == 6
     assert one.responses == {"alpha-0": LoggedResponse(0, 6, 0), "alpha-1": LoggedResponse(0, 7, 0)}
 
 
@@ -133,7 +133,7 @@ def test_forgotten_partitions_leave_the_session() -> None:
         document(0, 0, [asks(5), asks(7, partition=1)], [reports(4), reports(7, partition=1)], 99),
         document(99, 1, [], [], 99, forgotten=[{"topicId": TOPIC, "partitions": [1]}]),
     )
-    assert set(after.asked) == {"alpha-0"}
+    assert set(after.requested) == {"alpha-0"}
 
 
 def test_a_session_error_handles_no_partition() -> None:
@@ -147,7 +147,7 @@ def test_behind_a_gap_records_of_a_partition_nobody_names_any_more_are_not_nothi
     (late,) = fetches(document(99, 40, [asks(5)], [reports(5), reports(7, partition=1, size=108)], 99))
     asked = {"alpha-0": PartitionRequest(5, 0, 0, 0), "alpha-1": PartitionRequest(7, 0, 0, 0)}
     match([Send(2, 1, 99, 40, asked, time=0, run=0)], {1: [late]}, {})
-    assert late.asked["alpha-1"] == PartitionRequest(7, 0, 0, 0)
+    assert late.requested["alpha-1"] == PartitionRequest(7, 0, 0, 0)
     assert late.responses["alpha-1"].size == 108
 
 

@@ -97,15 +97,18 @@ def no_nouns() -> frozenset[str]:
 
 
 def nameless(text: str) -> Iterator[str]:
-    """Yield the functions, classes and parameters that are called by such a word alone."""
+    """Yield the functions, classes, parameters and attributes that are called by such a word alone."""
     for node in ast.walk(ast.parse(text)):
-        name = node.arg if isinstance(node, ast.arg) else getattr(node, "name", None)
-        if isinstance(node, ast.arg | ast.FunctionDef | ast.ClassDef) and str(name).strip("_").lower() in no_nouns():
-            yield str(name)
+        names = [getattr(node, "name", None)] if isinstance(node, ast.FunctionDef | ast.ClassDef) else []
+        names += [node.arg] if isinstance(node, ast.arg) else []
+        names += [node.attr] if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) else []
+        if isinstance(node, ast.ClassDef):
+            names += [getattr(one.target, "id", None) for one in node.body if isinstance(one, ast.AnnAssign)]
+        yield from (str(name) for name in names if str(name).strip("_").lower() in no_nouns())
 
 
 def test_a_thing_is_called_by_its_noun() -> None:
-    """Functions, classes and parameters of the package and of the validation. Else: name the thing."""
+    """Functions, classes, parameters and attributes of the package and of the validation. Else: name the thing."""
     seen = {
         f"{path.relative_to(ROOT).as_posix()} {name}"
         for package in ("tidegauge", "validation")
@@ -123,6 +126,8 @@ def test_a_thing_is_called_by_its_noun() -> None:
         ("def found(): ...", ["found"]),
         ("def read(said, *, _asked): ...", ["said", "_asked"]),
         ("class Kept: ...", ["Kept"]),
+        ("class Fetch:\n    asked: int\n    at: int = 0", ["asked"]),
+        ("self._found, self.known_epoch = 1, self.said", ["_found"]),
         ("def kept_sessions(known_epoch): ...", []),
     ],
 )

@@ -45,7 +45,7 @@ def named(number: int, partition: str | None = None, **ids: str) -> ReadFile:
     """A file in a folder of its own, with a line that names ids."""
     name = f"t-{number}/server.log"
     line = SourcedLine(STATEMENTS[0], partition, ids, None, name, "", number, name, 1, "")
-    return ReadFile(Path(name), name, found=[line])
+    return ReadFile(Path(name), name, sourced_lines=[line])
 
 
 def test_twenty_thousand_files_that_name_ids_are_grouped_in_linear_time() -> None:

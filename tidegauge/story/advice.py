@@ -98,8 +98,8 @@ _THREADS = (
 
 def step_for_loss(loss: Loss) -> str:
     """Return what to do about a loss."""
-    if loss.kept is not None and loss.node is not None:
-        first, end = loss.kept
+    if loss.kept_offsets is not None and loss.node is not None:
+        first, end = loss.kept_offsets
         return (
             f"broker {loss.node} still has {first} to {end - 1} of its old log, which differ from its leader's: stop it "
             f"and copy the folder {loss.partition} before it is truncated again; kafka-dump-log reads it ({loss.sources[0]})"
@@ -127,7 +127,7 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
     """Return what to do about one partition, apart from its losses."""
     steps = []
     last = next((entry for entry in reversed(entries) if entry.kind in ("elected", "leader")), None)
-    if last is not None and last.kind == "elected" and last.fields["leader"] == NO_LEADER and "deletion" not in last.said:
+    if last is not None and last.kind == "elected" and last.fields["leader"] == NO_LEADER and "deletion" not in last.marks:
         steps += _no_leader(entries, last)
     failed = [entry for entry in entries if entry.kind == "fetcher_failed"]
     for entry in failed:
@@ -150,7 +150,7 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
             "look for an invalid batch in the segments of that broker with kafka-dump-log; the log grows until the broker "
             "starts again and can compact it"
         )
-    if any(entry.kind == "corrupt" and "fetched" in entry.said for entry in entries):
+    if any(entry.kind == "corrupt" and "fetched" in entry.marks for entry in entries):
         steps.append(
             "nothing, if it has ended: a follower asks its leader again for what it cannot read; where it goes on, look "
             "into the segment of the leader with kafka-dump-log"
@@ -218,9 +218,9 @@ def step_for_process(entry: StoryEntry) -> str | None:
 def _process_advice(entry: StoryEntry) -> str | None:
     why = str(entry.fields.get("cause") or entry.fields.get("error") or "")
     if entry.kind in _STEPS_BY_KIND:
-        return None if "any client" in entry.said else _STEPS_BY_KIND[entry.kind]
+        return None if "any client" in entry.marks else _STEPS_BY_KIND[entry.kind]
     if entry.kind == "quorum":
-        if "ended" in entry.said or entry.fields["leader"] is not None:
+        if "ended" in entry.marks or entry.fields["leader"] is not None:
             return None
         return (
             "see that most of the voters run and that each reaches the others at the listener of the controllers: without a "

@@ -112,7 +112,7 @@ def _is_in_a_loop(reset: StoryEntry) -> bool:
 
 def _was_emptied_by_a_race(reset: StoryEntry) -> bool:
     """Return whether a replica that was ahead of the start of its leader's log began anew there."""
-    return "start" in reset.said and (reset.fields["from"] or 0) > reset.fields["to"]
+    return "start" in reset.marks and (reset.fields["from"] or 0) > reset.fields["to"]
 
 
 def _full_segment(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting]:
@@ -157,7 +157,7 @@ def _planned_transition(telling: Telling, losses: Sequence[Loss]) -> Iterator[Si
         led = [
             entry
             for entry in telling.entries
-            if (entry.kind == "leader" or "led before" in entry.said)
+            if (entry.kind == "leader" or "led before" in entry.marks)
             and entry.partition == loss.partition
             and entry.node == loss.node
             and entry.order < loss.order
@@ -307,7 +307,7 @@ ROWS = (
         face=lambda telling, _losses: (
             _seen(entry)
             for entry in telling.entries
-            if entry.kind == "high_watermark_fell" and "doubtful" in entry.said and _raised_before(entry, telling)
+            if entry.kind == "high_watermark_fell" and "doubtful" in entry.marks and _raised_before(entry, telling)
         ),
     ),
 )

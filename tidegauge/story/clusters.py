@@ -64,7 +64,7 @@ def _units(files: Sequence[ReadFile]) -> list[ClusterGroup[ReadFile]]:
 
 def _read(file: ReadFile, evidence: ClusterEvidence) -> None:
     """Note the ids that the lines name, and when."""
-    for line in file.found:
+    for line in file.sourced_lines:
         if "cluster" in line.fields:
             evidence.clusters.add(line.fields["cluster"])
         topic_id = line.fields.get("topic_id")

@@ -69,7 +69,7 @@ class Elections(StoryState):
             high_watermark=high_watermark,
             isr=list(isr) if isr is not None else None,
         )
-        replica.log_end, replica.ended, replica.known = offset, None, True
+        replica.log_end, replica.ended, replica.is_known = offset, None, True
         replica.high_watermark, replica.truncation = high_watermark, None
         self.had(line, high_watermark, epoch)
         # An election that was told without its epoch, just before.
@@ -102,8 +102,8 @@ class Elections(StoryState):
         )
         # A process that has not led this partition, or has restarted since, names another leader, or none.
         if line.node is not None and optional(line, "previous") == line.node:
-            replica.follower.said.add("led before")
-        replica.log_end, replica.ended, replica.known = number(line.fields["offset"]), line.order, True
+            replica.follower.marks.add("led before")
+        replica.log_end, replica.ended, replica.is_known = number(line.fields["offset"]), line.order, True
         replica.high_watermark, replica.truncation = number(line.fields["high_watermark"]), None
         self.had(line, replica.high_watermark, epoch)
 
@@ -152,13 +152,13 @@ class Elections(StoryState):
             and change.fields["accepted"] is not True
         ):
             join(change, line)
-            change.said.add("again")
+            change.marks.add("again")
             return
         replica.change = self.add(line, "isr_changed", line.partition, **{"from": before}, to=after, accepted=None, times=1)
         # The line comes before the answer, and what was asked just before was refused.
         refused = self.nodes[self.key(line)].refused
         if refused is not None and line.order - refused < TOGETHER:
-            replica.change.said.add("wanted")
+            replica.change.marks.add("wanted")
 
     say_expand = say_shrink
 
@@ -174,7 +174,7 @@ class Elections(StoryState):
                 line, "isr_changed", line.partition, **{"from": None}, to=list(after), accepted=True, times=1
             )
         if line.fields.get("few"):  # acks=all is refused from here on (Partition#appendRecordsToLeader)
-            change.said.add("under min ISR")
+            change.marks.add("under min ISR")
         self._isr_is(partition, after, number(line.fields["version"]))
 
     def say_controller_isr(self, line: SourcedLine) -> None:
@@ -191,9 +191,9 @@ class Elections(StoryState):
                 line, "isr_changed", line.partition, **{"from": None}, to=to, accepted=False, times=1, error=error
             )
             return
-        if change.fields["accepted"] is False and _BY_CONTROLLER not in change.said:
+        if change.fields["accepted"] is False and _BY_CONTROLLER not in change.marks:
             change.fields["times"] += 1
-        change.said.discard(_BY_CONTROLLER)
+        change.marks.discard(_BY_CONTROLLER)
         change.fields["accepted"] = False
         change.fields["until"] = line.time
         change.fields.setdefault("error", line.fields.get("error", "").rstrip(".") or line.says.text.strip())
@@ -216,9 +216,9 @@ class Elections(StoryState):
             if proposer is not None:
                 self.replicas[str(line.partition), proposer].change = change
         # Two lines of the controller without one of the broker between them are two refusals.
-        elif _BY_CONTROLLER in change.said:
+        elif _BY_CONTROLLER in change.marks:
             change.fields["times"] += 1
-        change.said.add(_BY_CONTROLLER)
+        change.marks.add(_BY_CONTROLLER)
         change.fields["accepted"] = False
         change.fields.setdefault("error", line.fields["error"].rstrip("."))
         join(change, line)
@@ -275,8 +275,8 @@ class Elections(StoryState):
             )
             if clean is False and leader in partition.unclean:
                 known.sources.append(partition.unclean[leader][1])
-            if partition.asked is not None and clean is False:
-                known.fields["by"] = partition.asked
+            if partition.election_request is not None and clean is False:
+                known.fields["by"] = partition.election_request
             # A broker that received it is not who elected.
             known.node = None if line.says.kind in _BROKERS_LINES else line.node
             partition.elections.append(known)
@@ -394,7 +394,7 @@ class Elections(StoryState):
 
     def say_asked(self, line: SourcedLine) -> None:
         for name in _IN_A_LIST.findall(line.fields["partitions"]):
-            self.partitions[name].asked = "an operator's request"
+            self.partitions[name].election_request = "an operator's request"
 
     def say_changed(self, line: SourcedLine) -> None:
         changed = changes(line.fields["changes"])
@@ -412,7 +412,7 @@ class Elections(StoryState):
             if leader is not None:
                 self._elected(line, leader, epoch=epoch, isr=isr, version=version, clean=clean)
                 if line.fields.get("unclean"):
-                    partition.elections[-1].said.add("called unclean")
+                    partition.elections[-1].marks.add("called unclean")
 
     def say_changes(self, line: SourcedLine) -> None:
         for found in _CHANGE_RECORD.finditer(line.fields["partitions"]):

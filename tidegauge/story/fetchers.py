@@ -19,26 +19,26 @@ class Fetchers(StoryState):
         # 0.8 prints the line after it has begun anew: from where is in the line of the handling.
         before = None if before == after and "which" in line.fields else before
         if last is not None and last.fields["to"] == after:
-            if last.fields["from"] is None and by not in last.said:
+            if last.fields["from"] is None and by not in last.marks:
                 last.fields["from"] = before
             if last.fields["from"] == before:
                 # The warning and the line of the handling are one.
-                if by in last.said:
+                if by in last.marks:
                     last.fields["times"] += 1
                     last.fields["until"] = line.time
-                    last.said.clear()
-                last.said |= {by, *(["start"] if of_start else [])}
+                    last.marks.clear()
+                last.marks |= {by, *(["start"] if of_start else [])}
                 join(last, line)
                 return
         replica.reset = self.add(line, "reset", line.partition, **{"from": before}, to=after, times=1)
-        replica.reset.said = {by, *(["start"] if of_start else [])}
+        replica.reset.marks = {by, *(["start"] if of_start else [])}
 
     def say_consumer_reset(self, line: SourcedLine) -> None:
         """Tell an offset that a consumer asked for and the log has not; the line need not say where it goes on."""
         reader, replica = "a consumer", self.replicas[str(line.partition), "a consumer"]
         fields = {"from": number(line.fields["from"]), "to": optional(line, "to"), "by": reader}
         replica.reset = self.add_or_count(replica.reset, replace(line, node=None), "reset", **fields)
-        replica.reset.said |= {"diverged"} if line.says.text.startswith("Truncation") else set()
+        replica.reset.marks |= {"diverged"} if line.says.text.startswith("Truncation") else set()
 
     def say_fetch_error(self, line: SourcedLine) -> None:
         replica = self.replica_of(line)
@@ -83,11 +83,11 @@ class Fetchers(StoryState):
 
     def say_asked_for(self, line: SourcedLine) -> None:
         """Note the partition of an offset that the next line calls out of range."""
-        self.asked[self.key(line)] = line
+        self.out_of_range_requests[self.key(line)] = line
 
     def say_out_of_range(self, line: SourcedLine) -> None:
         """Tell an offset that somebody asked for and the log has not; to 0.10 its partition is in the line before."""
-        asked = self.asked.get(self.key(line))
+        asked = self.out_of_range_requests.get(self.key(line))
         if line.partition is None:
             if asked is None or asked.fields["offset"] != line.fields["offset"] or line.order - asked.order > SECOND:
                 return

@@ -48,7 +48,7 @@ NO_CAUSE = Cause()
 class Loss:
     """Records that are gone, from `first` to before `end`. `allowed`: whether Kafka's rules allow it, None: unknown.
 
-    `kept`: the offsets after a reset at which `node` still has its old log, which differs from its leader's.
+    `kept_offsets`: those after a reset at which `node` still has its old log, which differs from its leader's.
     """
 
     partition: str
@@ -67,7 +67,7 @@ class Loss:
     missing_line: str | None = None
     nodes: list[int] = field(default_factory=list)
     copies: list[int] = field(default_factory=list)
-    kept: tuple[int, int] | None = None
+    kept_offsets: tuple[int, int] | None = None
     do: str | None = None
     acknowledged: int | None = None
 
@@ -163,7 +163,7 @@ class _PartitionLosses:
         self.partition, self.generation, self.entries, self.high_watermarks = partition, generation, entries, high_watermarks
         self.disks = [entry for entry in everywhere if entry.kind == "replica_lost"]
         self.disks += [entry for entry in entries if entry.kind == "replica_lost"]
-        self.found: list[Loss] = []
+        self.collected: list[Loss] = []
         self.starts = self._leaders()
 
     def losses(self) -> list[Loss]:
@@ -173,10 +173,10 @@ class _PartitionLosses:
         for entry in self.entries:
             if entry.kind == "truncated" and entry.fields["relation"] != "no effect":
                 self._by_truncation(entry)
-        for loss in self.found:
+        for loss in self.collected:
             self._note_copies(loss)
             self._note_tail(loss)
-        return [loss for loss in self.found if not self._is_repeated(loss) and not self._survived(loss)]
+        return [loss for loss in self.collected if not self._is_repeated(loss) and not self._survived(loss)]
 
     def _is_repeated(self, loss: Loss) -> bool:
         """Return whether lines that name no node tell a loss twice, and this one less surely."""
@@ -185,7 +185,7 @@ class _PartitionLosses:
             and loss.committed == "unknown"
             and any(
                 one.node is None and one.committed != "unknown" and (one.first, one.end) == (loss.first, loss.end)
-                for one in self.found
+                for one in self.collected
             )
         )
 
@@ -369,7 +369,7 @@ class _PartitionLosses:
                 if start is None:
                     loss.missing_line = _LEADER_END
                 elif start < truncation.fields["to"] and truncation.node is not None:
-                    loss.kept = start, truncation.fields["to"]
+                    loss.kept_offsets = start, truncation.fields["to"]
             self._add(loss)
 
     def _of_unknown_size(
@@ -452,7 +452,7 @@ class _PartitionLosses:
 
         The bound is None where neither the node's own high watermark nor a clean election says what was not committed.
         """
-        own = None if "doubtful" in truncation.said else truncation.fields["high_watermark"]
+        own = None if "doubtful" in truncation.marks else truncation.fields["high_watermark"]
         reached = [
             one.offset
             for one in self.high_watermarks
@@ -480,7 +480,7 @@ class _PartitionLosses:
         following = roles.pop() if roles and roles[-1].kind == "follower" else None
         # An election gives no offset: the load line that it is told by may be an old one.
         if truncation.basis != "high watermark":
-            if following is not None and "led before" in following.said:
+            if following is not None and "led before" in following.marks:
                 return 0
             # Only of the leader before the one that it follows is it known that nobody led in between.
             before = [one for one in self.starts if led is not None and one.order < led.order]
@@ -502,7 +502,7 @@ class _PartitionLosses:
 
     def _add(self, loss: Loss) -> None:
         """Add a loss, or join it to the one that it is."""
-        for other in self.found:
+        for other in self.collected:
             # What one replica cannot tell of these records, another one's line may.
             same = loss.first is not None and (loss.first, loss.end, loss.cause.leader_epoch) == (
                 other.first,
@@ -537,7 +537,7 @@ class _PartitionLosses:
                 other.at_least = other.end - other.first
                 _merge(other, loss)
                 return
-        self.found.append(loss)
+        self.collected.append(loss)
 
     def _note_copies(self, loss: Loss) -> None:
         """Name the nodes whose log had all of it and was not truncated since."""
@@ -579,7 +579,7 @@ class _PartitionLosses:
             if disk.node is not None:
                 copies[disk.node] = False
         loss.copies = sorted(node for node, has in copies.items() if has and node not in loss.nodes)
-        if loss.kept is not None and loss.node is not None:
+        if loss.kept_offsets is not None and loss.node is not None:
             loss.copies = sorted({*loss.copies, loss.node})
 
 
@@ -595,7 +595,7 @@ def _merge(loss: Loss, other: Loss) -> None:
     loss.node = loss.node if loss.node is not None else other.node
     loss.nodes += [node for node in other.nodes if node not in loss.nodes]
     loss.sources = list(dict.fromkeys([*loss.sources, *other.sources]))
-    loss.kept = loss.kept or other.kept
+    loss.kept_offsets = loss.kept_offsets or other.kept_offsets
 
 
 def _is_of_earlier_epoch(high_watermark: KnownHighWatermark, led: _LeaderStart) -> bool:

@@ -73,7 +73,7 @@ class Processes(StoryState):
             return
         # 2.8 says so of an empty directory, too, which is unclean only if a log is recovered, or loaded, after it.
         if "Attempting" in line.text:
-            start.said.add("attempting")
+            start.marks.add("attempting")
             return
         start.fields["clean"] = False
         join(start, line)
@@ -90,7 +90,7 @@ class Processes(StoryState):
         if last is not None and line.order - last.order < TOGETHER:
             # The client's line before it was this broker's own, then.
             last.node = line.node
-            last.said.discard("any client")
+            last.marks.discard("any client")
             join(last, line)
         else:
             self.nodes[self.key(line)].expired = self.add(line, "session_expired")
@@ -102,7 +102,7 @@ class Processes(StoryState):
             join(last, line)
             return
         self.nodes[self.key(line)].expired = entry = self.add(replace(line, node=None), "session_expired")
-        entry.said.add("any client")
+        entry.marks.add("any client")
 
     def say_heartbeat_refused(self, line: SourcedLine) -> None:
         """Tell the same by the controller's line, which names the broker only where it has no registration of it."""
@@ -194,7 +194,9 @@ class Processes(StoryState):
         start = self._recovery(line)
         node = self.nodes[self.key(line)]
         node.made.add(directory)
-        before = node.starts > 1 or any(whose == self.key(line) and one.known for (_, whose), one in self.replicas.items())
+        before = node.starts > 1 or any(
+            whose == self.key(line) and one.is_known for (_, whose), one in self.replicas.items()
+        )
         # Of lines that may be of several brokers, what one makes is nothing that another lost.
         if before and not line.mixed:
             node.lost[directory] = self.add(line, "replica_lost", directory=directory)
@@ -246,7 +248,7 @@ class Processes(StoryState):
                 line, "process_failed", line.partition, error=error, **({"cause": line.error} if line.error else {})
             )
             # A controller of KRaft has this line, too.
-            node.fatal.said |= {"any node"} if "fatal fault" in line.says.text else set()
+            node.fatal.marks |= {"any node"} if "fatal fault" in line.says.text else set()
         else:
             join(node.fatal, line)
             if "stored" in line.fields and node.fatal.fields["error"] != error:
@@ -294,7 +296,7 @@ class Processes(StoryState):
     def say_controller(self, line: SourcedLine) -> None:
         quorum = self.nodes[self.key(line)].quorum
         if quorum is not None and "ecoming" in line.says.text:
-            quorum.said.add("ended")
+            quorum.marks.add("ended")
         self.add(line, "controller", controller_epoch=optional(line, "controller_epoch"), active=True)
 
     def say_controller_resigned(self, line: SourcedLine) -> None:
@@ -314,12 +316,12 @@ class Processes(StoryState):
         leader = line.node if fields["state"] == "Leader" else optional(line, "leader")
         if leader is None:
             entry = self._without_leader(line, fields["epoch"])
-            entry.fields["elections"] += fields["state"] == "Candidate" and "attempted" not in entry.said
-            entry.said.discard("attempted")
+            entry.fields["elections"] += fields["state"] == "Candidate" and "attempted" not in entry.marks
+            entry.marks.discard("attempted")
             if fields["state"] == "Resigned" and "led" in fields:
                 entry.fields["resigned"] = True
             if fields.get("voters") == "":
-                entry.said.add("no voters")
+                entry.marks.add("no voters")
             for name in ("led", "followed", "lost"):
                 if name in fields:
                     entry.fields.setdefault(name, number(fields[name]))
@@ -329,7 +331,7 @@ class Processes(StoryState):
             node.quorum = self.add(line, "quorum", leader=leader, leader_epoch=epoch)
             node.unreachable.clear()
             if last is not None:
-                last.said.add("ended")
+                last.marks.add("ended")
 
     def _without_leader(self, line: SourcedLine, epoch: str | None = None) -> StoryEntry:
         """Return the entry of the time in which a node knows no leader of the quorum."""
@@ -347,7 +349,7 @@ class Processes(StoryState):
                 unreachable=sorted(node.unreachable),
                 resigned=None,
             )
-            entry.said |= {"stopping"} if node.stop is not None else set()
+            entry.marks |= {"stopping"} if node.stop is not None else set()
             node.quorum = entry
         join(entry, line)
         entry.fields["until"] = line.time
@@ -360,7 +362,7 @@ class Processes(StoryState):
         entry = self._without_leader(line, line.fields["epoch"])
         if line.fields["state"] == "Candidate":
             entry.fields["elections"] += 1
-            entry.said.add("attempted")
+            entry.marks.add("attempted")
 
     def say_metadata_behind(self, line: SourcedLine) -> None:
         """Tell a node that waits for the quorum: every start prints it until the node knows how far the metadata goes."""
@@ -370,13 +372,13 @@ class Processes(StoryState):
         node.behind.fields["times"] += 1
         node.behind.fields["until"] = line.time
         if line.order - node.behind.order > LONG_START:
-            node.behind.said.add("long")
+            node.behind.marks.add("long")
         join(node.behind, line)
 
     def say_metadata_caught_up(self, line: SourcedLine) -> None:
         node = self.nodes[self.key(line)]
         if node.behind is not None:
-            node.behind.said.add("ended")
+            node.behind.marks.add("ended")
             node.behind = None
 
     def say_status_leader(self, line: SourcedLine) -> None:

@@ -140,11 +140,11 @@ class ReadFile:
     label: str
     lines: int = 0
     ids: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
-    found: list[SourcedLine] = field(default_factory=list)
+    sourced_lines: list[SourcedLine] = field(default_factory=list)
     head: tuple[str, ...] = ()
     future: set[tuple[str, str]] = field(default_factory=set)
     caused: list[int] = field(default_factory=list)
-    """The lines that the last exception belongs to, by their places in `found`: its cause does, too."""
+    """The lines that the last exception belongs to, by their places in `sourced_lines`: its cause does, too."""
     dumped: Fields | None = None
     """The last batch of the segment whose dump is read."""
     between: bytes = b""
@@ -227,7 +227,7 @@ def read_file(path: Path, label: str, problems: list[Problem], selection: Select
             if not speaks:
                 _note_error(text, _exception_after(block, end), file.lines + number + 1, order, file, selection)
                 continue
-            before = len(file.found)
+            before = len(file.sourced_lines)
             begins = end - len(text.encode()) - 1
             file.between = block[ended:begins] if begins - ended <= _MOST_BETWEEN else b"\n"
             ended = end
@@ -239,13 +239,13 @@ def read_file(path: Path, label: str, problems: list[Problem], selection: Select
             left = whole_part(text) if trimmed else _joined(text, block, end)
             for line in lines_within(left):
                 order = _take(line, file.lines + number + 1, order, file, selection)
-            if len(file.found) == before:
+            if len(file.sourced_lines) == before:
                 _note_error(text, _exception_after(block, end), file.lines + number + 1, order, file, selection)
         file.lines += count
-    times = [line.order for line in file.found]
+    times = [line.order for line in file.sourced_lines]
     # A log platform exports the newest first.
     if sum(map(lt, times[1:], times)) * 2 > len(times):
-        file.found.reverse()
+        file.sourced_lines.reverse()
     return file
 
 
@@ -332,10 +332,10 @@ def _take(text: str, number: int, order: int, file: ReadFile, selection: Selecti
     begin, end, time = date_of(text, order)
     exception = exception_in(text, begin, end)
     if exception is not None:
-        if file.found:
+        if file.sourced_lines:
             _add_error(exception, number, file, "Caused by" in text[:120])
         # Its own date, if any, is a container's.
-        begin, end, time = -1, -1, file.found[-1].order if file.found else time
+        begin, end, time = -1, -1, file.sourced_lines[-1].order if file.sourced_lines else time
     behind = exception_behind(text) if exception is None else ""
     for says, partition, values in chain(statements_in(text), statements_in(behind)):
         fields = _beside_the_last(file, values) if says.kind == "dumped-batch" else values
@@ -355,16 +355,16 @@ def _take(text: str, number: int, order: int, file: ReadFile, selection: Selecti
         node = _note_ids(text, writer, file)
         node = int(fields["node"]) if "node" in fields else node
         # A line of an exception is of whoever printed the line before it.
-        if exception is not None and node is None and file.found and number - file.found[-1].number <= 2:
-            node, writer = file.found[-1].node, file.found[-1].place
+        if exception is not None and node is None and file.sourced_lines and number - file.sourced_lines[-1].number <= 2:
+            node, writer = file.sourced_lines[-1].node, file.sourced_lines[-1].place
         if "node" in fields:
             file.ids[writer].add(int(fields["node"]))
         shown = text[begin:end] if end >= 0 else ""
         error = behind if says.kind in WITH_EXCEPTIONS else ""
         found = SourcedLine(says, partition, fields, node, writer, shown, written, file.label, number, text, error)
         if (exception or error) and says.kind in WITH_EXCEPTIONS:
-            file.caused.append(len(file.found))
-        file.found.append(found)
+            file.caused.append(len(file.sourced_lines))
+        file.sourced_lines.append(found)
         order = max(order, written)
     return order
 
@@ -412,14 +412,15 @@ def _note_ids(text: str, writer: str, file: ReadFile) -> int | None:
 
 def _add_error(error: str, number: int, file: ReadFile, is_cause: bool) -> None:
     """Give an exception to the line before it, and its last cause."""
-    last = file.found[-1]
+    last = file.sourced_lines[-1]
     if is_cause:
         for at in file.caused if number - last.number <= LONGEST_TRACE else ():
-            before = file.found[at].error.partition(CAUSED_BY)[0]
-            file.found[at] = replace(file.found[at], error=f"{before}{CAUSED_BY}{error}" if before else error)
+            line = file.sourced_lines[at]
+            before = line.error.partition(CAUSED_BY)[0]
+            file.sourced_lines[at] = replace(line, error=f"{before}{CAUSED_BY}{error}" if before else error)
     elif last.says.kind in WITH_EXCEPTIONS and not last.error and 0 <= number - last.number <= _reach(file):
-        file.found[-1] = replace(last, error=error)
-        file.caused = [len(file.found) - 1]
+        file.sourced_lines[-1] = replace(last, error=error)
+        file.caused = [len(file.sourced_lines) - 1]
     else:
         file.caused = []
 
@@ -448,21 +449,22 @@ def _attribute(files: Sequence[ReadFile]) -> None:
         # A rotated part of a log of several brokers may name one of them only.
         whole = logs[log]
         # A Connect worker prints its version and its signals as a broker does: beside one it is no node of the folder.
-        of_folder = set() if all(line.says.logger in OF_ANY_PROGRAM for line in file.found) else folders[file.path.parent]
-        for at, line in enumerate(file.found):
+        of_any_program = all(line.says.logger in OF_ANY_PROGRAM for line in file.sourced_lines)
+        of_folder = set() if of_any_program else folders[file.path.parent]
+        for at, line in enumerate(file.sourced_lines):
             if line.node is not None:
                 continue
             leader = fetched_from(line.text)
             own = file.ids.get(line.place, set()) if line.place else set()
             # What others of a file with several writers are says nothing of one that does not say it.
             if not own and line.place and any(place and ids for place, ids in file.ids.items()):
-                file.found[at] = replace(line, mixed=True)
+                file.sourced_lines[at] = replace(line, mixed=True)
                 continue
             for ids in (own, whole, of_folder):
                 # Nobody fetches from himself. Where somebody else writes, too, it may be of a third.
                 if ids - {leader}:
                     node = next(iter(ids)) if len(ids) == 1 else None
-                    file.found[at] = replace(line, node=node, mixed=node is None)
+                    file.sourced_lines[at] = replace(line, node=node, mixed=node is None)
                     break
 
 
@@ -479,14 +481,14 @@ def in_order(files: Iterable[ReadFile]) -> list[SourcedLine]:
     undated: set[tuple[object, ...]] = set()
     for file in files:
         # Within one second the part of a log that was rolled away comes first, whatever it is called: it begins earlier.
-        begins = min((line.order for line in file.found), default=0)
+        begins = min((line.order for line in file.sourced_lines), default=0)
         # Without times, the lines of a copy cannot be told from what was printed again: the whole file can.
-        if not any(line.time for line in file.found):
-            text = file.lines, *((line.number, line.text) for line in file.found)
+        if not any(line.time for line in file.sourced_lines):
+            text = file.lines, *((line.number, line.text) for line in file.sourced_lines)
             if text in undated:
                 continue
             undated.add(text)
-        for line in file.found:
+        for line in file.sourced_lines:
             # Two brokers may print the same at the same time: of nobody known, only what lies in one folder can be a copy.
             key = (
                 file.path.parent if line.node is None else None,

@@ -35,7 +35,7 @@ class Releases:
     """The bounds of each node's release."""
 
     def __init__(self) -> None:
-        self.said: dict[object, set[str]] = defaultdict(set)
+        self.printed: dict[object, set[str]] = defaultdict(set)
         self._first: dict[object, Release] = {}
         self._last: dict[object, Release] = {}
         self._epochs: set[object] = set()
@@ -48,7 +48,7 @@ class Releases:
         """Note what a line says about its release."""
         whose = self._whose(line)
         if line.says.kind == "release":
-            self.said[whose].add(line.fields["release"])
+            self.printed[whose].add(line.fields["release"])
             return
         if line.says.since is not None:
             self._first[whose] = max(self._first.get(whose, ()), release_of(line.says.since))
@@ -68,15 +68,15 @@ class Releases:
 
     def bounds(self, whose: object) -> tuple[Release, Release]:
         """Return the first and the last release that a node, or a file of nobody's, can be of."""
-        said = sorted(release_of(text) for text in self.said.get(whose, ()))
-        if said:
-            return said[0], said[-1]
+        releases = sorted(release_of(text) for text in self.printed.get(whose, ()))
+        if releases:
+            return releases[0], releases[-1]
         return self._first.get(whose, ()), self._last.get(whose, _HIGHEST)
 
     def has_epochs(self, line: SourcedLine) -> bool:
         """Return whether its release truncates by leader epochs (KIP-101, since 0.11), by what it says."""
         first, _ = self.bounds(self._whose(line))
-        if self.said.get(self._whose(line)):
+        if self.printed.get(self._whose(line)):
             return first >= (0, 11)
         return first >= (0, 11) or self._whose(line) in self._epochs
 

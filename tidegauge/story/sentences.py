@@ -74,7 +74,7 @@ def _asides(story: Story) -> Iterator[str]:
     quiet = [
         entry
         for entry in story.entries
-        if entry.kind == "quorum_status" or (entry.kind == "metadata_behind" and "ended" not in entry.said)
+        if entry.kind == "quorum_status" or (entry.kind == "metadata_behind" and "ended" not in entry.marks)
     ]
     yield from (
         f"{entry_sentence(entry)}."
@@ -186,7 +186,7 @@ def _left_open(name: str, entry: StoryEntry, kinds: Set[tuple[str, int | None]],
     """
     fields, who = entry.fields, "that broker" if entry.node is None else f"broker {entry.node}"
     ends = f"`Follower {name} starts at ..` (state-change.log) or `Completed load of ..` (server.log)"
-    if entry.kind == "elected" and (fields["clean"] is False or "called unclean" in entry.said):
+    if entry.kind == "elected" and (fields["clean"] is False or "called unclean" in entry.marks):
         epoch, leader = fields["leader_epoch"], fields["leader"]
         others = any(kind in ("leader", "follower", "loaded") and node != leader for kind, node in kinds)
         begins = f"the line `{name} starts at leader epoch {epoch} from offset ..` of broker {leader}"
@@ -202,11 +202,11 @@ def _left_open(name: str, entry: StoryEntry, kinds: Set[tuple[str, int | None]],
             line = f"the line `{name} starts at leader epoch ..` of the broker that it follows: where its log ended"
             return 1, "" if any(offset >= fields["from"] for offset in led.values()) else line
         return 1, "" if known else f"the lines `Truncating ..` of {who} just before it, and {ends}"
-    if entry.kind == "reset" and "diverged" in entry.said:
+    if entry.kind == "reset" and "diverged" in entry.marks:
         return 1, f"where the log of each broker that led {name} began and ended: {ends}"
     if entry.kind == "reset" and fields["from"] is not None and fields["to"] is not None and "by" not in fields:
         # It went back: to the end of its leader's log, or, to 0.8, to the start of all that the leader has.
-        open_end = fields["to"] < fields["from"] and "start" not in entry.said and ("truncated", entry.node) not in kinds
+        open_end = fields["to"] < fields["from"] and "start" not in entry.marks and ("truncated", entry.node) not in kinds
         line = f"the lines `reset its fetch offset ..` and `Truncating ..` of {who}, and where the log of its leader ended"
         return 1, line if open_end else ""
     if entry.kind == "gap":
@@ -316,7 +316,7 @@ def entry_sentence(entry: StoryEntry) -> str:
     of_any_node = (
         entry.kind
         in ("controller", "voter_mismatch", "quorum", "unreachable", "metadata_behind", "migration", "thread_died")
-        or "any node" in entry.said
+        or "any node" in entry.marks
     )
     fields, role = entry.fields, "node" if of_any_node else "broker"
     who = f"{role} {entry.node}" if entry.node is not None else f"a {role}"
@@ -330,7 +330,7 @@ _SENTENCES: Mapping[str, Callable[[StoryEntry, dict[str, Any], str], str]] = {
         + (" and made index files anew, by which nothing is lost" if "indexes_rebuilt" in fields else "")
     ),
     "session_expired": lambda entry, fields, who: (
-        f"{'a client of ZooKeeper' if 'any client' in entry.said else who} lost its session with ZooKeeper"
+        f"{'a client of ZooKeeper' if 'any client' in entry.marks else who} lost its session with ZooKeeper"
     ),
     "not_deleted": lambda entry, fields, who: (
         f"{who} could not delete the files of a deleted topic{_times(fields)}"
@@ -419,7 +419,7 @@ _SENTENCES: Mapping[str, Callable[[StoryEntry, dict[str, Any], str], str]] = {
     ),
     "elected": lambda entry, fields, who: (
         _election(fields)
-        + (", which its line calls UNCLEAN" if fields["clean"] is None and "called unclean" in entry.said else "")
+        + (", which its line calls UNCLEAN" if fields["clean"] is None and "called unclean" in entry.marks else "")
     ),
     "truncated": lambda entry, fields, who: _truncation(entry, who),
     "high_watermark_fell": lambda entry, fields, who: (
@@ -528,7 +528,7 @@ def _election(fields: dict[str, object]) -> str:
 
 def _reset(entry: StoryEntry, who: str) -> str:
     fields, at = entry.fields, _at(entry.fields["from"])
-    was = f"was{at} in a log that its leader has not" if "diverged" in entry.said else f"was out of range{at}"
+    was = f"was{at} in a log that its leader has not" if "diverged" in entry.marks else f"was out of range{at}"
     went = f" and went to {fields['to']}" if fields["to"] is not None else ""
     return f"{fields.get('by') or who} {was}{went}{_times(fields)}"
 
@@ -545,7 +545,7 @@ def _quorum(entry: StoryEntry, who: str) -> str:
     if "lost" in fields:
         before = f", after node {fields['lost']} led epoch {fields['followed']}"
     more = [
-        *(["it knew no voters"] if "no voters" in entry.said else []),
+        *(["it knew no voters"] if "no voters" in entry.marks else []),
         *([f"it stood for election{_times({'times': fields['elections']})}"] if fields["elections"] else []),
         *([f"it did not reach nodes {', '.join(map(str, fields['unreachable']))}"] if fields["unreachable"] else []),
         *([f"it was rejected by nodes {', '.join(map(str, fields['rejected_by']))}"] if fields["rejected_by"] else []),
@@ -559,7 +559,7 @@ def _quorum(entry: StoryEntry, who: str) -> str:
 def _truncation(entry: StoryEntry, who: str) -> str:
     fields = entry.fields
     # A fetcher says what it wants; whether there was something to cut, its log says.
-    if entry.said == {"fetcher"} and entry.basis == "high watermark":
+    if entry.marks == {"fetcher"} and entry.basis == "high watermark":
         return f"{who} was to truncate to its own high watermark {fields['to']}; whether it cut anything, no line says"
     begin = f" from {fields['from']}" if fields["from"] is not None else ""
     relation = {
@@ -573,14 +573,14 @@ def _truncation(entry: StoryEntry, who: str) -> str:
 
 def _isr_change(entry: StoryEntry, who: str) -> str:
     fields = entry.fields
-    if fields["accepted"] is None and "wanted" in entry.said:
+    if fields["accepted"] is None and "wanted" in entry.marks:
         return f"{who} wanted the ISR {fields['to']} instead of {fields['from']}, and no line says whether it got it"
     begin = f" from {fields['from']}" if fields["from"] is not None else ""
     if fields["accepted"] is False:
         wanted = f"the ISR {fields['to']}" if fields["to"] is not None else "a change of the ISR"
         behind = ", for ZooKeeper has another version of it" if "zkVersion" in str(fields.get("error")) else ""
         return f"{who} was refused {wanted}{_times(fields)}{behind}"
-    few = ", fewer than min.insync.replicas" if "under min ISR" in entry.said else ""
+    few = ", fewer than min.insync.replicas" if "under min ISR" in entry.marks else ""
     return f"the ISR went{begin} to {fields['to']}{few}"
 
 

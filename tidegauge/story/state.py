@@ -45,7 +45,7 @@ class StoryEntry:
     generation: int = 0
     basis: str = ""
     place: str = ""
-    said: set[str] = field(default_factory=set)
+    marks: set[str] = field(default_factory=set)
 
     def as_json(self) -> dict[str, Any]:
         """Return the entry as plain data."""
@@ -70,7 +70,7 @@ class ReplicaStory:
     log_end: int | None = None
     ended: int | None = None
     high_watermark: int | None = None
-    known: bool = False
+    is_known: bool = False
     loaded: StoryEntry | None = None
     truncation: StoryEntry | None = None
     fell: StoryEntry | None = None
@@ -107,7 +107,7 @@ class PartitionStory:
     deleted: bool = False
     elections: list[StoryEntry] = field(default_factory=list)
     unclean: dict[int, tuple[int, str]] = field(default_factory=dict)
-    asked: str | None = None
+    election_request: str | None = None
     unmoved: StoryEntry | None = None
 
 
@@ -177,7 +177,7 @@ class StoryState:
         self.releases = Releases()
         self.faces: list[SourcedLine] = []
         self.topics: dict[str, str] = {}
-        self.asked: dict[object, SourcedLine] = {}
+        self.out_of_range_requests: dict[object, SourcedLine] = {}
         self.dumped: dict[str, str | None] = {}
         self.lost_fetch: dict[object, SourcedLine] = {}
         self.status: dict[str, StoryEntry] = {}
@@ -219,7 +219,7 @@ class StoryState:
         partition.deleted = True
         for election in partition.elections:
             if election.fields["leader"] == NO_LEADER and order - election.order < 60 * SECOND:
-                election.said.add("deletion")
+                election.marks.add("deletion")
 
     def renew(self, line: SourcedLine, topic_id: str | None, anew: bool = False) -> None:
         """Begin a new generation of a partition whose topic was created anew."""

@@ -110,8 +110,8 @@ def happened(entry: StoryEntry) -> bool:
         # It gives up, too, when another one leads: that is no error.
         return "waited" in entry.fields or entry.fields.get("error") not in (None, *NO_LONGER_LEADS)
     if entry.kind == "elected":
-        unclean = entry.fields["clean"] is False or "called unclean" in entry.said
-        return unclean or (entry.fields["leader"] < 0 and "deletion" not in entry.said)
+        unclean = entry.fields["clean"] is False or "called unclean" in entry.marks
+        return unclean or (entry.fields["leader"] < 0 and "deletion" not in entry.marks)
     if entry.kind == "described":
         return len(entry.fields["isr"]) < len(entry.fields["replicas"])
     if entry.kind == "reassignment":
@@ -119,7 +119,7 @@ def happened(entry: StoryEntry) -> bool:
     if entry.kind == "quorum_status":
         return bool(entry.fields["leader"] < 0)
     if entry.kind == "metadata_behind":
-        return "long" in entry.said and "ended" not in entry.said
+        return "long" in entry.marks and "ended" not in entry.marks
     if entry.kind == "isr_changed":
         before, after = entry.fields["from"], entry.fields["to"]
         shrunk = before is not None and after is not None and len(after) < len(before) and "leader_epoch" not in entry.fields
@@ -128,7 +128,7 @@ def happened(entry: StoryEntry) -> bool:
         return entry.fields["why"] is not None  # ZooKeeper's controller says it of a clean stop, too
     if entry.kind == "quorum":
         # Every start, and every change of the leader, has a moment without one.
-        open_end = not entry.said & {"ended", "stopping"} and not entry.fields.get("resigned")
+        open_end = not entry.marks & {"ended", "stopping"} and not entry.fields.get("resigned")
         return entry.fields["leader"] is None and (open_end or entry.fields["elections"] > 1)
     if entry.kind in PASSING:
         lasts = any(name in str(entry.fields.get("error")) for name in LASTING)

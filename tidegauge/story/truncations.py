@@ -34,9 +34,9 @@ class Truncations(StoryState):
             high_watermark=offset,
         )
         start = self.nodes[self.key(line)].start
-        if start is not None and "attempting" in start.said and start.fields["clean"] is None:
+        if start is not None and "attempting" in start.marks and start.fields["clean"] is None:
             start.fields["clean"] = False
-        replica.loaded, replica.known = entry, True
+        replica.loaded, replica.is_known = entry, True
         replica.log_end, replica.ended = entry.fields["log_end"], line.order
         replica.high_watermark = offset
         self.had(line, offset)
@@ -66,10 +66,10 @@ class Truncations(StoryState):
         # The node had this replica, and its directory was neither deleted nor moved: the log is gone. One that is made in
         # another directory may be that of a broker that no line of this file names.
         directory = line.fields.get("directory")
-        anew = replica.known and replica.loaded is None and node.starts > 1 and not line.mixed
+        anew = replica.is_known and replica.loaded is None and node.starts > 1 and not line.mixed
         if anew and replica.directory in (None, directory) and not self.partitions[str(line.partition)].deleted:
             node.lost[str(line.partition)] = self.add(line, "replica_lost", line.partition, directory=directory)
-        replica.log_end, replica.ended, replica.high_watermark, replica.known = 0, line.order, 0, True
+        replica.log_end, replica.ended, replica.high_watermark, replica.is_known = 0, line.order, 0, True
         replica.directory = directory
 
     def say_creating(self, line: SourcedLine) -> None:
@@ -92,7 +92,7 @@ class Truncations(StoryState):
     def say_truncated(self, line: SourcedLine) -> None:
         entry = self._truncation(line, number(line.fields["to"]), "log")
         if line.says.since is not None:
-            entry.said.add("truncated")  # since 1.0 only what has an effect is said so
+            entry.marks.add("truncated")  # since 1.0 only what has an effect is said so
             relate(entry)
 
     def say_truncated_fully(self, line: SourcedLine) -> None:
@@ -119,14 +119,14 @@ class Truncations(StoryState):
         own = replica.truncation
         # To 0.10 a log says that it truncates before it says that there is nothing to truncate. Had it been truncated to
         # this offset, it would reach it.
-        if own is not None and own.said == {"log"} and own.fields["to"] == to and end < to:
+        if own is not None and own.marks == {"log"} and own.fields["to"] == to and end < to:
             entry = own
             entry.fields["from"] = end
             join(entry, line)
         else:
             entry = self._truncation(line, to, "log", end)
         entry.fields["relation"] = "no effect"
-        replica.log_end, replica.ended, replica.known = end, line.order, True
+        replica.log_end, replica.ended, replica.is_known = end, line.order, True
 
     def say_truncation_reported(self, line: SourcedLine) -> None:
         entry = self._truncation(line, number(line.fields["to"]), "report", number(line.fields["from"]))
@@ -144,7 +144,7 @@ class Truncations(StoryState):
         if entry.fields["high_watermark"] is None:
             entry.fields["high_watermark"] = high_watermark
             if doubtful:
-                entry.said.add("doubtful")
+                entry.marks.add("doubtful")
         entry.fields["relation"] = "below"
 
     def _truncation(self, line: SourcedLine, to: int, printer: str, end: int | None = None) -> StoryEntry:
@@ -168,14 +168,14 @@ class Truncations(StoryState):
             join(entry, line)
             if entry.node is None and line.node is not None:
                 entry.node = line.node
-        entry.said.add(printer)
+        entry.marks.add(printer)
         if end is not None:
             if replica.log_end is not None and end > replica.log_end:
                 entry.fields["high_watermark"] = None if printer == "log" else entry.fields["high_watermark"]
             entry.fields["from"] = end
         relate(entry)
         if printer in ("log", "report"):
-            replica.log_end, replica.ended, replica.known = to, None, True
+            replica.log_end, replica.ended, replica.is_known = to, None, True
             if replica.high_watermark is not None:
                 replica.high_watermark = min(replica.high_watermark, to)
         return entry
@@ -226,7 +226,7 @@ class Truncations(StoryState):
             id(truncation): truncation
             for truncation in candidates
             if truncation.fields["to"] == to
-            and printer not in truncation.said
+            and printer not in truncation.marks
             and abs(line.order - truncation.order) < TOGETHER
         }
         return next(iter(fitting.values())) if len(fitting) == 1 else None
@@ -241,7 +241,7 @@ class Truncations(StoryState):
         replica.fell = self.add(line, "high_watermark_fell", line.partition, **fields)
         doubtful = self.releases.raises_before_truncation(line)
         if doubtful:
-            replica.fell.said.add("doubtful")
+            replica.fell.marks.add("doubtful")
         truncation = replica.truncation
         if (
             truncation is not None
@@ -276,7 +276,7 @@ class Truncations(StoryState):
         end, start = number(line.fields["log_end"]), number(line.fields["log_start"])
         self.add(line, "segments_missing", line.partition, log_end=end, log_start=start)
         replica = self.replica_of(line)
-        replica.log_end, replica.ended, replica.known = start, line.order, True
+        replica.log_end, replica.ended, replica.is_known = start, line.order, True
 
     def say_records_deleted(self, line: SourcedLine) -> None:
         self.add(line, "records_deleted", line.partition, to=number(line.fields["to"]))
@@ -308,7 +308,7 @@ class Truncations(StoryState):
         reader = line.fields.get("reader")
         said |= {"by": "a consumer" if reader == "Record" else reader} if reader else {}
         replica.corrupt = self.add(line, "corrupt", line.partition, **said, times=1)
-        replica.corrupt.said |= {"fetched"} if "during fetch" in line.says.text else set()
+        replica.corrupt.marks |= {"fetched"} if "during fetch" in line.says.text else set()
 
     say_index_offset = say_corrupt
 
@@ -326,5 +326,5 @@ def relate(entry: StoryEntry) -> None:
         entry.fields["relation"] = "no effect"
     elif high_watermark is not None:
         # In 0.10 a truncation to the log end says no other thing, and the fetcher says what it wants, not what is cut.
-        real = begin is not None or "truncated" in entry.said
+        real = begin is not None or "truncated" in entry.marks
         entry.fields["relation"] = "below" if to < high_watermark else "not below" if real else "unknown"

@@ -293,7 +293,7 @@ def _was_fetched(node: Node, nodes: Sequence[Node], fetches: Sequence[LoggedFetc
         for fetch in fetches
     )
     # Of two requests the first may have got a diverging epoch, and the last no response: a third shows that one was served.
-    return served or sum(send.requests for send in sends if send.asked) - unrecorded > 2
+    return served or sum(send.requests for send in sends if send.requested) - unrecorded > 2
 
 
 def _may_have_fetched(node: Node, reading: Reading) -> bool:

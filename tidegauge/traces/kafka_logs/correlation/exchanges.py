@@ -138,13 +138,13 @@ class Exchanges:
         bound = response.stable if committed else response.hw
         # An error shows no bound.
         if response.error == 0 and bound is not None:
-            fields: Fields = {"bound": bound, "rec_base": fetch.asked[tp].offset}
+            fields: Fields = {"bound": bound, "rec_base": fetch.requested[tp].offset}
             read = self.add(fetch.request.completed, "Read", tp, fields, fetch.request, fetch.topic_ids.get(tp, ""))
             read.shown_hw = response.hw
 
     def _handle(self, fetch: LoggedFetch, tp: str, response: LoggedResponse, run: ProcessRun, ties: _Ties) -> None:
         """Put a fetch beside its line, or where its response fits. A response that left later is a step of its own."""
-        request, partition = fetch.request, fetch.asked[tp]
+        request, partition = fetch.request, fetch.requested[tp]
         refused = request.at_once and (response.error != 0 or response.diverging)
         # A fetch that diverges, or is refused as it is read, is not recorded (Partition#fetchRecords). One that was recorded
         # may be refused all the same: DelayedFetch#tryComplete finds a replica that has gone, in the same thread.

@@ -53,8 +53,9 @@ def match(
             if send_of_fetch is not None:
                 matched[id(fetch)] = send_of_fetch
                 # Rule 4: after a request that the leader did not log, only the sender's lines know the whole session.
-                for tp in send_of_fetch.asked.keys() - fetch.asked.keys() if fetch.responses or fetch.unasked else ():
-                    fetch.asked[tp] = send_of_fetch.asked[tp]
+                unnamed = send_of_fetch.requested.keys() - fetch.requested.keys()
+                for tp in unnamed if fetch.responses or fetch.unasked else ():
+                    fetch.requested[tp] = send_of_fetch.requested[tp]
                     fetch.responses[tp] = fetch.unasked.get(tp, LoggedResponse(0, None, None))
     return matched
 
@@ -111,7 +112,8 @@ def _processes(
 
 
 def _next(sends: list[Send], begin: int, fetch: LoggedFetch, process: int | None) -> int | None:
-    alike = [i for i in range(begin, len(sends)) if sends[i].asked == fetch.asked and process in (None, sends[i].run)]
+    of_process = [i for i in range(begin, len(sends)) if process in (None, sends[i].run)]
+    alike = [i for i in of_process if sends[i].requested == fetch.requested]
     return next((i for i in alike if not sends[i].lost), alike[0] if alike else None)
 
 

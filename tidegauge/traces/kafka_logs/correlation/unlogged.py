@@ -182,7 +182,9 @@ class _Recorded:
         # that is no more (FetchSessionHandler#handleError).
         self._sessions = {send.session: runs[id(send)] for send in sends if send.session_epoch > 0 and id(send) in runs}
         left = [send for send in sends if id(send) not in used]
-        self._left = {tp: [send for send in left if tp in send.asked] for tp in {tp for send in left for tp in send.asked}}
+        self._left = {
+            tp: [send for send in left if tp in send.requested] for tp in {tp for send in left for tp in send.requested}
+        }
         """By partition, the sends that are not tied yet."""
         self._untied: dict[tuple[str, int], list[LoggedStep]] = {}
         """By partition and follower, the last recorded fetches that are tied to no send."""
@@ -221,7 +223,7 @@ class _Recorded:
         """
         unsent: list[tuple[Node, LoggedStep]] = []
         for (tp, peer), steps in self._untied.items():
-            fetcher = next((send.fetcher for send in reversed(self.sends) if send.node == peer and tp in send.asked), 0)
+            fetcher = next((send.fetcher for send in reversed(self.sends) if send.node == peer and tp in send.requested), 0)
             before = self._latest.get((peer, fetcher))
             if (
                 before is None
@@ -242,7 +244,7 @@ class _Recorded:
         """Tie what was recorded without its follower's name, if only one follower has sends left at that offset (rule 2)."""
         for step in self._nameless:
             hw = step.fields["hw"]
-            fitting = {send.node for send in self._left.get(step.tp, []) if send.asked[step.tp].offset == hw}
+            fitting = {send.node for send in self._left.get(step.tp, []) if send.requested[step.tp].offset == hw}
             if len(fitting) == 1:
                 (peer,) = fitting
                 step.fields.update(peer=peer, req_offset=hw, remote_leo=hw)
@@ -255,7 +257,7 @@ class _Recorded:
             # A full fetch may name a session of an earlier process of the leader, which it gives up (see `_sessions`).
             session_run = self._sessions.get(send.session, step.run)
             fits_process = session_run == step.run or (send.session_epoch <= 0 and session_run < step.run)
-            if send.node == peer and send.asked[step.tp].offset == offset and fits_process:
+            if send.node == peer and send.requested[step.tp].offset == offset and fits_process:
                 step.depends_on += (("sent", id(send)),)
                 step.provides += (("handled", send.node, send.run), ("answered", id(send)))
                 left.remove(send)
@@ -329,7 +331,7 @@ def _infer_sends(
         # A later request has a line, so this one's line is missing, not unwritten.
         if at <= last_sent.get(_of_process(fetch), at):
             continue
-        received = [(handled[("sent", id(fetch)), tp], fetch.asked[tp]) for tp in fetch.responses]
+        received = [(handled[("sent", id(fetch)), tp], fetch.requested[tp]) for tp in fetch.responses]
         sender = senders[fetch.replica]
         older = any(_is_older(step, partition.epoch, sender, before.run) for step, partition in received)
         # A line of the sender may be missing instead: before its last line, or at the end of its log.
@@ -539,15 +541,15 @@ def add_fetches_in_flight(nodes: Sequence[Node]) -> None:
             continue
         key = leader.id, run.number
         end = ends[key] if key in ends else ends.setdefault(key, _Killed(leader, run.number))
-        for tp, asked in send.asked.items():
+        for tp, partition in send.requested.items():
             counted, last_raise = end.counted.get((tp, send.node)), end.raised.get(tp)
             # Without a raise nothing rests on the fetch; without an earlier count it is unknown what it added.
             if counted is None or last_raise is None:
                 continue
             before, after = counted.fields["remote_leo"], last_raise.fields["hw"]
             # The raise needs a log end that no line records, and this follower had asked from there on.
-            if isinstance(before, int) and isinstance(after, int) and before < after <= asked.offset:
-                fields = recorded_fields(send.node, asked.offset)
+            if isinstance(before, int) and isinstance(after, int) and before < after <= partition.offset:
+                fields = recorded_fields(send.node, partition.offset)
                 step = LoggedStep(leader.id, tp, "HandleFetch", fields, last_raise.at, last_raise.time, last_raise.place)
                 # Its thread wrote nothing after it.
                 step.begins, step.ends = min(last_raise.begins, *end.handler_ends.values()), last_raise.ends

@@ -47,16 +47,16 @@ def _sending(broker: LoggedBroker, parsed: ParsedLine) -> None:
         and request.session_epoch == fetcher.send.session_epoch + requests
     )
     # A session sends only what changed (KIP-227): what it asked for before still counts, as long as no request is missing.
-    partitions = fetcher.asked if goes_on else {}
-    fetcher.asked = {tp: partition for tp, partition in partitions.items() if tp not in request.removed} | dict(
-        request.asked
+    partitions = fetcher.requested if goes_on else {}
+    fetcher.requested = {tp: partition for tp, partition in partitions.items() if tp not in request.removed} | dict(
+        request.requested
     )
     fetcher.send = Send(
         broker.node,
         parsed.number("peer"),
         request.session,
         request.session_epoch,
-        dict(fetcher.asked),
+        dict(fetcher.requested),
         parsed.line.time,
         broker.run,
         requests=requests,
@@ -64,7 +64,7 @@ def _sending(broker: LoggedBroker, parsed: ParsedLine) -> None:
     )
     broker.sends.append(fetcher.send)
     sent: tuple[Hashable, ...] = (("sent", id(fetcher.send)),)
-    for tp, partition in fetcher.asked.items():
+    for tp, partition in fetcher.requested.items():
         # The thread sends its next fetch after it has handled the response to the last one.
         broker.open.pop((parsed.line.thread, tp), None)
         step = broker.step(parsed, "SendFetch", request_fields(partition, fetcher.send.leader), tp)
@@ -77,7 +77,7 @@ def _sending(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _request(send: Send | None, tp: str) -> Fields:
-    partition = send.asked.get(tp) if send is not None else None
+    partition = send.requested.get(tp) if send is not None else None
     return {} if partition is None else request_fields(partition)
 
 

@@ -463,7 +463,7 @@ class GapDetector:
                     thread,
                     f"request {request.session_epoch} of a session follows request {last if known else 'of none'}",
                 )
-        for tp, partition in request.asked.items():
+        for tp, partition in request.requested.items():
             if tp not in self._leading:
                 yield from self._has_a_role(tp)
             replica = self.broker.replicas.get(tp) or LoggedReplica()

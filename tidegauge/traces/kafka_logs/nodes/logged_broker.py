@@ -258,7 +258,7 @@ class Send:
     leader: int
     session: int
     session_epoch: int
-    asked: dict[str, PartitionRequest]
+    requested: dict[str, PartitionRequest]
     time: int
     run: int
     lost: bool = False
@@ -270,7 +270,7 @@ class Send:
 class LoggedFetcher:
     """The fetch session of one fetcher thread; a broker has num.replica.fetchers of them for each leader."""
 
-    asked: dict[str, PartitionRequest] = field(default_factory=dict)
+    requested: dict[str, PartitionRequest] = field(default_factory=dict)
     send: Send | None = None
     last: dict[str, Send] = field(default_factory=dict)
 

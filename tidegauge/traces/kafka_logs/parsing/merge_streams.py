@@ -175,7 +175,7 @@ def _relation(role: ParsedLine, other: ParsedLine | None, was: str | None) -> in
     if other is None or role.kind not in _ROLES:
         return OPEN
     if other.kind == "sending":
-        partition = fetch_line(other.text("request")).asked.get(role.tp)
+        partition = fetch_line(other.text("request")).requested.get(role.tp)
         if partition is None:
             return OPEN
         # A broker fetches in an epoch only after it has become follower in it; a request of an earlier epoch was sent

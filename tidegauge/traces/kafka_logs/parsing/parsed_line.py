@@ -100,7 +100,7 @@ class FetchLine:
 
     session: int
     session_epoch: int
-    asked: Mapping[str, PartitionRequest]
+    requested: Mapping[str, PartitionRequest]
     removed: tuple[str, ...]
     topic_ids: Mapping[str, str]
 

@@ -169,7 +169,7 @@ class LoggedFetch:
     broker_epoch: int | None
     session: int
     session_epoch: int
-    asked: dict[str, PartitionRequest]
+    requested: dict[str, PartitionRequest]
     responses: dict[str, LoggedResponse]
     fetcher: int = 0
     whole: bool = True
@@ -181,7 +181,7 @@ class LoggedFetch:
 @dataclass(eq=False, slots=True)
 class _Session:
     epoch: int = 0
-    asked: dict[str, PartitionRequest] = field(default_factory=dict)
+    requested: dict[str, PartitionRequest] = field(default_factory=dict)
     reported: dict[str, LoggedResponse] = field(default_factory=dict)
     topic_ids: dict[str, str] = field(default_factory=dict)
 
@@ -209,7 +209,7 @@ class Sessions:
         forgotten = {tp for tp, _ in self._partitions(body.get("forgottenTopicsData", ()))}
         session = _Session(
             max(0, session_epoch),
-            {tp: asked for tp, asked in before.asked.items() if tp not in forgotten} | named,
+            {tp: partition for tp, partition in before.requested.items() if tp not in forgotten} | named,
             {tp: one for tp, one in before.reported.items() if tp not in forgotten},
             {tp: topic_id for tp, topic_id in before.topic_ids.items() if tp not in forgotten} | ids,
         )
@@ -217,7 +217,7 @@ class Sessions:
         failed = int(response.get("errorCode", 0)) != 0
         responses: dict[str, LoggedResponse] = {}
         # An error of the whole response (a session that the leader has evicted) answers for no partition.
-        for tp in () if failed else session.asked:
+        for tp in () if failed else session.requested:
             last = session.reported.get(tp)
             if tp in reported:
                 responses[tp] = reported[tp]
@@ -237,11 +237,11 @@ class Sessions:
             None if broker_epoch is None else int(broker_epoch),
             session_id,
             session_epoch,
-            dict(session.asked),
+            dict(session.requested),
             responses,
             _fetcher_of(request.client),
             goes_on,
-            {tp: one for tp, one in reported.items() if tp not in session.asked},
+            {tp: one for tp, one in reported.items() if tp not in session.requested},
             session.topic_ids,
         )
 

@@ -691,6 +691,22 @@ def test_lines_of_a_report_with_words_between_them_may_be_of_two_brokers(
     assert only(story, "truncated")["node"] is None
 
 
+@pytest.mark.parametrize(
+    "between",
+    [
+        "===> User\nuid=1000(appuser) gid=1000(appuser) groups=1000(appuser)\n===> Configuring ...\n",
+        "> \tat kafka.log.Log.append(Log.scala:1)\n> java.io.IOException: no\n",
+        "kafka.server.ReplicaFetcherThread$FetchRequest@1f8\n",
+        "\nCaused by: java.io.IOException: no\n\n",
+        "\tlog.dirs = /d\n\tbroker.id = 3\n\n",
+    ],
+)
+def test_what_a_broker_prints_without_a_date_divides_no_lines(telling: Telling, between: str) -> None:
+    identity = "INFO [Controller id=3] New broker startup callback for 1 (kafka.controller.KafkaController)"
+    log_line = "INFO [Log partition=x-0, dir=/d] Truncating to offset 132 (kafka.log.Log)"
+    assert only(telling(dated(identity) + between + dated(log_line)), "truncated")["node"] == 3
+
+
 def test_what_stands_between_fences_was_wrapped_for_itself(telling: Telling) -> None:
     story = telling(
         '```bash\ndocker logs kafka | grep -c "does not match the topic ID for partition __consumer_offsets" | sort -u\n'

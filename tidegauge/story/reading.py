@@ -87,7 +87,7 @@ _BEGINS_ANEW = re.compile(r"^(?:at [\w$.]+[($/]|Caused by|\.\.\. \d+ more|(?:[a-
 CAUSED_BY = "; caused by "
 
 _FENCE_OR_COMMAND = re.compile(
-    r"[ \t]*(?:```|~~~|\S{0,60}[$#>] ?(?:sudo )?\w|(?:sudo )?(?:docker|kubectl|oc|podman|journalctl)[ -][a-z]|#{1,6} \S)"
+    r"[ \t]*(?:```|~~~|\S{0,60}[$#] (?:sudo )?[a-z]|(?:sudo )?(?:docker|kubectl|oc|podman|journalctl)[ -][a-z]|#{1,6} \S)"
 )
 _PROSE = re.compile(r"[ *_>\-]{0,6}(?!at |Caused by)[A-Za-z\u00c0-\uffff][^=\t]*+$")
 

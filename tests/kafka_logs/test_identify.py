@@ -39,6 +39,10 @@ FILES = [
     (line("10:00:01,000", "[Consumer clientId=c, groupId=g] Resetting", "org.apache.kafka.clients.consumer.internals.Fetcher"), "client log", "Apache Kafka", None, None, ()),
     ("INFO  2024-05-01 10:00:00,000 [shard 0:main] raft - [group_id:1] became the leader\n", "broker log", "Redpanda", None, None, ()),
     (line("10:00:01,000", "binding to port", "org.apache.zookeeper.server.NIOServerCnxnFactory"), "other program", "ZooKeeper", None, None, ()),
+    ("kafka-1  | 2024-03-08 16:42:33,730 ERROR [org.apa.kaf.sto.int.log.LogDirFailureChannel] (main) Error while appending records to x-0\n", "broker log", "Apache Kafka", None, None, ()),
+    ("2024-03-08 16:42:33,730 INFO  o.a.k.s.i.log.UnifiedLog - Loading\n", "broker log", "Apache Kafka", None, None, ()),
+    ("2024-03-08 16:42:33,730 INFO  o.a.k.clients.Metadata - Cluster\n", "other program", None, None, None, ()),
+    ("[2017-06-21 15:09:19,478] TRACE Broker 1 cached leader info for partition x-0\n", "state-change log", "Apache Kafka", None, None, (1,)),
     ("2024-05-01 10:00:00 ERROR checkout failed\n", "other program", None, None, None, ()),
     ("Dear all, our cluster lost data.\n", "unknown", None, None, None, ()),
     ("log4j.logger.kafka.controller=TRACE, controllerAppender\n", "unknown", None, None, None, ()),
@@ -96,7 +100,7 @@ def test_checkpoints_are_of_the_node_of_their_directory(tmp_path: Path) -> None:
 def test_the_report_says_what_was_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """In JSON each file; in the text those that are not read. Nobody is advised a pattern for what is not Kafka's."""
     (tmp_path / "describe.txt").write_text("\tTopic: x\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1\n")
-    (tmp_path / "redpanda.log").write_text(FILES[-6][0])
+    (tmp_path / "redpanda.log").write_text(next(text for text, _, system, *_ in FILES if system == "Redpanda"))
     main(["check", str(tmp_path), "--json"])
     inputs = {one["path"]: one for one in json.loads(capsys.readouterr().out)["inputs"]}
     assert inputs["describe.txt"]["kind"] == "describe"

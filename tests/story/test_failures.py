@@ -518,13 +518,17 @@ def test_a_fetch_that_lacks_memory_does_not_pass(telling: Telling) -> None:
 
 
 def test_another_controller_that_writes_to_zookeeper_is_a_known_bug_of_the_migration(telling: Telling) -> None:
+    """KRaftMigrationDriver reads /migration again as it becomes the controller: in 3.6.2 and 3.7.0, not up to 3.6.1."""
     failed = (
-        "java.lang.RuntimeException: Check op on KRaft Migration ZNode failed. Expected zkVersion = 507823. This indicates "
+        "java.lang.RuntimeException: Check op on KRaft Migration ZNode failed. {} zkVersion = 507823. This indicates "
         "that another KRaft controller is making writes to ZooKeeper."
     )
-    assert [bug.bug for bug in telling(dated(failed)).bugs] == ["KAFKA-16171"]
+    assert [bug.bug for bug in telling(dated(failed.format("Expected"))).bugs] == ["KAFKA-16171"]
     release = "INFO Kafka version: {} (org.apache.kafka.common.utils.AppInfoParser)"
-    assert telling(dated(release.format("3.7.1"), failed)).bugs == []
+    assert [bug.bug for bug in telling(dated(release.format("3.5.2"), failed.format("Expected"))).bugs] == ["KAFKA-16171"]
+    later = telling(dated(release.format("3.9.1"), failed.format("Sent")))
+    assert later.bugs == []
+    assert "another zkVersion than 507823" in only(later, "request_failed")["error"]
 
 
 def test_a_session_that_a_broker_lost_has_a_step_and_that_of_any_client_has_none(telling: Telling) -> None:

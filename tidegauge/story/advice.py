@@ -302,8 +302,8 @@ def _no_leader(entries: Sequence[StoryEntry], last: StoryEntry) -> list[str]:
         )
     elif not isr and "last_elr" in last.fields:
         steps.append(
-            f"start {_nodes(last.fields['last_elr'])} again, which led last: it may have lost records with an unclean stop, "
-            f"and nobody has more (KIP-966; {last.sources[0]})"
+            f"start {_nodes(last.fields['last_elr'])} again, which led last: it has everything that was committed, unless "
+            f"an unclean stop cost it some (KIP-966; {last.sources[0]})"
         )
     elif isr:
         steps.append(

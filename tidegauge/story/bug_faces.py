@@ -276,10 +276,10 @@ ROWS = (
     ),
     KnownFace(
         "KAFKA-16171",
-        "A controller that was the active one before goes on writing to ZooKeeper: brokers of ZooKeeper get no metadata.",
-        since="3.6.0",
+        "As another controller takes over, the one before it writes to /migration once more: no metadata gets to ZooKeeper.",
+        since="3.4.0",
         fixed_in="3.6.2, 3.7.0",
-        do="restart the controllers one by one; finish the migration with a release that has the repair",
+        do="restart the active controller: the next one reads /migration anew; go on with a release that has the repair",
         face=_of_errors("request_failed", "Check op on KRaft Migration ZNode failed"),
     ),
     KnownFace(

@@ -108,11 +108,7 @@ class Fetchers(StoryState):
     def say_too_few_in_sync(self, line: SourcedLine) -> None:
         """Tell why a leader did not take records; the line of the append, if it is there, stands just before."""
         last = self.replica_of(line).unwritten
-        if (
-            last is not None
-            and (last.fields["error"] or "").find(line.says.text) >= 0
-            and line.order - last.order < TOGETHER
-        ):
+        if last is not None and line.says.text in str(last.fields["error"]) and line.order - last.order < TOGETHER:
             join(last, line)
             return
         fields = line.fields

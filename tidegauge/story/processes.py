@@ -1,7 +1,6 @@
 """Tell starts, stops and fatal ends of brokers, lost and failed directories, and what controllers say of brokers."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath, PureWindowsPath
 
@@ -13,7 +12,6 @@ LONG_START = 30 * SECOND
 """A node that starts may wait so long for the quorum."""
 LONG_WRITE = 10 * SECOND
 """Longer than a quorum without a leader, as elections go, keeps a write waiting."""
-NO_EPOCHS: Mapping[str, int | None] = {}
 _OF_A_REPLICA = re.compile(r"\w-\d+(?:\.[0-9a-f]{32}-(?:delete|future|stray))?$")
 _REPLICA_KEY = re.compile(r"\bid=(\d+)")
 _IN_DIRECTORY = re.compile(r"(?: in(?: log)?)?(?: dir(?:ectory)?| log dir)? $")
@@ -107,9 +105,9 @@ class Processes(StoryState):
     def say_heartbeat_refused(self, line: SourcedLine) -> None:
         """Tell the same by the controller's line, which names the broker only where it has no registration of it."""
         epochs = {name: optional(line, name) for name in ("expected", "got") if name in line.fields}
-        self._refused_by_controller(replace(line, node=optional(line, "broker")), "STALE_BROKER_EPOCH", epochs)
+        self._refused_by_controller(replace(line, node=optional(line, "broker")), "STALE_BROKER_EPOCH", **epochs)
 
-    def _refused_by_controller(self, line: SourcedLine, error: str, epochs: Mapping[str, int | None] = NO_EPOCHS) -> None:
+    def _refused_by_controller(self, line: SourcedLine, error: str, **epochs: int | None) -> None:
         # Every registration has an epoch of its own: two that are expected are two brokers.
         refused = self.nodes[self.key(line)].refused_by_controller
         expected = epochs.get("expected")
@@ -194,9 +192,8 @@ class Processes(StoryState):
         start = self._recovery(line)
         node = self.nodes[self.key(line)]
         node.made.add(directory)
-        before = node.starts > 1 or any(
-            whose == self.key(line) and one.is_known for (_, whose), one in self.replicas.items()
-        )
+        own = (replica for (_, whose), replica in self.replicas.items() if whose == self.key(line))
+        before = node.starts > 1 or any(replica.is_known for replica in own)
         # Of lines that may be of several brokers, what one makes is nothing that another lost.
         if before and not line.mixed:
             node.lost[directory] = self.add(line, "replica_lost", directory=directory)

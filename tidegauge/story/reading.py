@@ -149,7 +149,7 @@ class ReadFile:
     """The last batch of the segment whose dump is read."""
     between: bytes = b""
     """What stands between the last line that was read and this one, if that is not much."""
-    apart: list[int] = field(default_factory=list)
+    part_starts: list[int] = field(default_factory=list)
     """The numbers of the lines behind prose, a fence or a command: a part of a report begins there."""
     trimmed: int = 1 << 62
     """Characters to which a viewer trimmed its lines, if it did."""
@@ -218,29 +218,27 @@ def read_file(path: Path, label: str, problems: list[Problem], selection: Select
             # Lines of one wording may have one length.
             if len({_DIGITS.sub("", text) for text in file.head if len(text) == longest}) >= _TRIMMED:
                 file.trimmed = longest
-            file.apart += _parts(file.head)
+            file.part_starts += _part_starts(file.head)
             for number, text in enumerate(file.head, 1):
                 _note_ids(text, _writer(text, date_of(text)[0], number, file), file)
         lines, count = _lines_of(block)
         ended = 0
         for number, text, end, speaks in lines:
-            if not speaks:
-                _note_error(text, _exception_after(block, end), file.lines + number + 1, order, file, selection)
-                continue
             before = len(file.sourced_lines)
-            begins = end - len(text.encode()) - 1
-            file.between = block[ended:begins] if begins - ended <= _MOST_BETWEEN else b"\n"
-            ended = end
-            # A log that begins as one goes on as one.
-            if file.apart and file.lines + number >= SAMPLE:
-                between = file.between.decode("utf-8", "replace").split("\n")[1:]
-                file.apart += [file.lines + number + 1] if any(_parts(between)) else []
-            trimmed = len(text) >= file.trimmed or text.endswith(("…", "..."))
-            left = whole_part(text) if trimmed else _joined(text, block, end)
-            for line in lines_within(left):
-                order = _take(line, file.lines + number + 1, order, file, selection)
+            if speaks:
+                begins = end - len(text.encode()) - 1
+                file.between = block[ended:begins] if begins - ended <= _MOST_BETWEEN else b"\n"
+                ended = end
+                # A log that begins as one goes on as one.
+                if file.part_starts and file.lines + number >= SAMPLE:
+                    between = file.between.decode("utf-8", "replace").split("\n")[1:]
+                    file.part_starts += [file.lines + number + 1] if any(_part_starts(between)) else []
+                trimmed = len(text) >= file.trimmed or text.endswith(("…", "..."))
+                left = whole_part(text) if trimmed else _joined(text, block, end)
+                for line in lines_within(left):
+                    order = _take(line, file.lines + number + 1, order, file, selection)
             if len(file.sourced_lines) == before:
-                _note_error(text, _exception_after(block, end), file.lines + number + 1, order, file, selection)
+                _note_error(text, block[end + 1 : end + 1 + _MOST_BEHIND], file.lines + number + 1, order, file, selection)
         file.lines += count
     times = [line.order for line in file.sourced_lines]
     # A log platform exports the newest first.
@@ -270,22 +268,19 @@ def _lines_of(block: bytes) -> tuple[list[_BlockLine], int]:
     ], len(begins)
 
 
-def _note_error(text: str, exception: str, number: int, order: int, file: ReadFile, selection: Selection | None) -> None:
-    """Count an error of a node that no statement is about, and keep the first one; an exception behind it says more."""
+def _note_error(text: str, after: bytes, number: int, order: int, file: ReadFile, selection: Selection | None) -> None:
+    """Count an error of a node that no statement is about, and keep the first one; `after` is what stands behind it."""
     if not is_error(text) or _OF_A_NODE.search(text) is None:
         return
     _, end, time = date_of(text, order)
-    if selects(selection, order if time is None else time, None):
-        if file.unread_errors == 0:
-            file.unread_error = number, exception + text[max(end, 0) :].lstrip(" ]-")
-        file.unread_errors += 1
-
-
-def _exception_after(block: bytes, end: int) -> str:
-    """Return the exception in the line behind the one that ends there, to be put before that; empty if there is none."""
-    behind = block[end + 1 : end + 1 + _MOST_BEHIND].partition(b"\n")[0].decode("utf-8", "replace")
-    exception = exception_in(behind, -1, -1)
-    return "" if exception is None else f"{exception.rstrip('.')}, behind: "
+    if not selects(selection, order if time is None else time, None):
+        return
+    if file.unread_errors == 0:
+        # An exception in the next line says more.
+        exception = exception_in(after.partition(b"\n")[0].decode("utf-8", "replace"), -1, -1)
+        message = text[max(end, 0) :].lstrip(" ]-")
+        file.unread_error = number, message if exception is None else f"{exception.rstrip('.')}, behind: {message}"
+    file.unread_errors += 1
 
 
 def _joined(text: str, block: bytes, end: int) -> str:
@@ -385,7 +380,7 @@ def _beside_the_last(file: ReadFile, batch: Fields) -> Fields:
     return odd
 
 
-def _parts(lines: Sequence[str]) -> Iterator[int]:
+def _part_starts(lines: Sequence[str]) -> Iterator[int]:
     """Yield the number of each line that stands behind prose, a fence or a command."""
     for number, (before, line, after) in enumerate(zip(("-", *lines), lines, (*lines[1:], "-"), strict=False), 1):
         prose = (not before.strip() or not after.strip()) and _PROSE.match(line) and " " in line.strip()
@@ -397,7 +392,7 @@ def _parts(lines: Sequence[str]) -> Iterator[int]:
 
 def _writer(text: str, begin: int, number: int, file: ReadFile) -> str:
     """Return a key of who wrote a line: what stands before its date, or else the part of a report in which it stands."""
-    return writer_of(text, begin) or (f"part {bisect_right(file.apart, number)}" if file.apart else "")
+    return writer_of(text, begin) or (f"part {bisect_right(file.part_starts, number)}" if file.part_starts else "")
 
 
 def _note_ids(text: str, writer: str, file: ReadFile) -> int | None:

@@ -6,7 +6,6 @@ Rules of this file
 2. A sentence says what an entry says, and no more; where a size is not known it says so.
 3. Text of the input goes through `visible`.
 """
-# ruff: noqa: ARG005  all sentences take the same arguments
 
 import re
 from collections import defaultdict
@@ -318,164 +317,169 @@ def entry_sentence(entry: StoryEntry) -> str:
         in ("controller", "voter_mismatch", "quorum", "unreachable", "metadata_behind", "migration", "thread_died")
         or "any node" in entry.marks
     )
-    fields, role = entry.fields, "node" if of_any_node else "broker"
+    role = "node" if of_any_node else "broker"
     who = f"{role} {entry.node}" if entry.node is not None else f"a {role}"
     at = f"{entry.time} " if entry.time else ""
-    return at + _SENTENCES[entry.kind](entry, fields, who)
+    return at + _SENTENCES[entry.kind](_Subject(entry, who))
 
 
-_SENTENCES: Mapping[str, Callable[[StoryEntry, dict[str, Any], str], str]] = {
-    "start": lambda entry, fields, who: (
-        f"{who} started{_clean(fields['clean'])}"
-        + (" and made index files anew, by which nothing is lost" if "indexes_rebuilt" in fields else "")
+class _Subject(NamedTuple):
+    """An entry, and what a sentence calls its node."""
+
+    entry: StoryEntry
+    who: str
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields of the entry."""
+        return self.entry.fields
+
+
+_SENTENCES: Mapping[str, Callable[[_Subject], str]] = {
+    "start": lambda e: (
+        f"{e.who} started{_clean(e.fields['clean'])}"
+        + (" and made index files anew, by which nothing is lost" if "indexes_rebuilt" in e.fields else "")
     ),
-    "session_expired": lambda entry, fields, who: (
-        f"{'a client of ZooKeeper' if 'any client' in entry.marks else who} lost its session with ZooKeeper"
+    "session_expired": lambda e: (
+        f"{'a client of ZooKeeper' if 'any client' in e.entry.marks else e.who} lost its session with ZooKeeper"
     ),
-    "not_deleted": lambda entry, fields, who: (
-        f"{who} could not delete the files of a deleted topic{_times(fields)}"
-        + (f": {_first_sentence(fields['error'])}" if fields["error"] else "")
+    "not_deleted": lambda e: (
+        f"{e.who} could not delete the files of a deleted topic{_times(e.fields)}" + _because(e.fields["error"])
     ),
-    "leaders_not_moved": lambda entry, fields, who: (
-        f"{who} stopped before its leaders were moved to others"
-        + (f": {_first_sentence(fields['error'])}" if fields["error"] else "")
+    "leaders_not_moved": lambda e: f"{e.who} stopped before its leaders were moved to others" + _because(e.fields["error"]),
+    "migration": lambda e: f"{e.who} waited for brokers to register, of which KRaft knew none{_times(e.fields)}",
+    "request_failed": lambda e: (
+        f"{e.who} could not do {'its task ' + e.fields['task'] if 'task' in e.fields else 'what it was asked for'}: "
+        f"{_first_sentence(e.fields['error'])}"
     ),
-    "migration": lambda entry, fields, who: (
-        f"{who} waited for brokers to register, of which KRaft knew none{_times(fields)}"
+    "thread_died": lambda e: (
+        f"the thread {e.fields['thread']} of {e.who} died: {_first_sentence(e.fields['error'] or 'no line says why')}"
     ),
-    "request_failed": lambda entry, fields, who: (
-        f"{who} could not do {'its task ' + fields['task'] if 'task' in fields else 'what it was asked for'}: "
-        f"{_first_sentence(fields['error'])}"
+    "metadata_behind": lambda e: (
+        f"{e.who} waited for the KRaft quorum: it did not know how far the metadata goes{_times(e.fields)}"
     ),
-    "thread_died": lambda entry, fields, who: (
-        f"the thread {fields['thread']} of {who} died: {_first_sentence(fields['error'] or 'no line says why')}"
+    "quorum_status": lambda e: (
+        ("the KRaft quorum had no leader" if e.fields["leader"] < 0 else f"node {e.fields['leader']} led the KRaft quorum")
+        + (f" in epoch {e.fields['leader_epoch']}" if e.fields["leader_epoch"] is not None else "")
+        + (f", and the follower farthest behind lacked {e.fields['lag']} records" if e.fields["lag"] is not None else "")
     ),
-    "metadata_behind": lambda entry, fields, who: (
-        f"{who} waited for the KRaft quorum: it did not know how far the metadata goes{_times(fields)}"
+    "described": lambda e: (
+        f"broker {e.fields['leader']} leads{_isr(e.fields['isr'])} of the replicas {e.fields['replicas']}"
+        + _out_of_sync(e.fields["isr"], e.fields["replicas"])
+        + ("" if e.fields["leader"] in e.fields["isr"] else "; the leader is not in the ISR")
     ),
-    "quorum_status": lambda entry, fields, who: (
-        ("the KRaft quorum had no leader" if fields["leader"] < 0 else f"node {fields['leader']} led the KRaft quorum")
-        + (f" in epoch {fields['leader_epoch']}" if fields["leader_epoch"] is not None else "")
-        + (f", and the follower farthest behind lacked {fields['lag']} records" if fields["lag"] is not None else "")
+    "reassignment": lambda e: f"its reassignment is {e.fields['state']}",
+    "fetch_refused": lambda e: (
+        f"{e.who} got no records from {_leader(e.fields['leader'])}: {_first_sentence(e.fields['error'])}{_times(e.fields)}"
     ),
-    "described": lambda entry, fields, who: (
-        f"broker {fields['leader']} leads{_isr(fields['isr'])} of the replicas {fields['replicas']}"
-        + _out_of_sync(fields["isr"], fields["replicas"])
-        + ("" if fields["leader"] in fields["isr"] else "; the leader is not in the ISR")
+    "gap": lambda e: f"the dump of a segment lacks {e.fields['first']} to {e.fields['end'] - 1}",
+    "not_assigned": lambda e: (
+        f"{e.who} leads, and sent no records to broker {e.fields['replica']}, which is none of its replicas "
+        f"{e.fields['replicas']}{_times(e.fields)}"
     ),
-    "reassignment": lambda entry, fields, who: f"its reassignment is {fields['state']}",
-    "fetch_refused": lambda entry, fields, who: (
-        f"{who} got no records from {_leader(fields['leader'])}: {_first_sentence(fields['error'])}{_times(fields)}"
+    "not_leader": lambda e: f"{e.who} was asked as the leader, which it was not{_times(e.fields)}",
+    "out_of_range": lambda e: f"{e.who} was asked for offset {e.fields['offset']}, {_beyond(e.fields)}{_times(e.fields)}",
+    "voter_mismatch": lambda e: (
+        f"{e.who} did not vote: a candidate has it as the voter of directory {e.fields['voter']}, and its own is "
+        f"{e.fields['own']}{_times(e.fields)}"
     ),
-    "gap": lambda entry, fields, who: f"the dump of a segment lacks {fields['first']} to {fields['end'] - 1}",
-    "not_assigned": lambda entry, fields, who: (
-        f"{who} leads, and sent no records to broker {fields['replica']}, which is none of its replicas "
-        f"{fields['replicas']}{_times(fields)}"
+    "quorum": lambda e: _quorum(e.entry, e.who),
+    "unreachable": lambda e: (
+        f"{e.who} could not reach {'the active controller' if e.fields['peer'] is None else 'node ' + str(e.fields['peer'])}"
+        f"{_times(e.fields)}"
     ),
-    "not_leader": lambda entry, fields, who: f"{who} was asked as the leader, which it was not{_times(fields)}",
-    "out_of_range": lambda entry, fields, who: (
-        f"{who} was asked for offset {fields['offset']}, {_beyond(fields)}{_times(fields)}"
+    "not_registered": lambda e: (
+        f"the controller has another registration of {e.who}, or none: "
+        f"{e.fields['error']}{_epochs(e.fields)}{_times(e.fields)}"
+        if "times" in e.fields
+        else f"{e.who} could not register with ZooKeeper: {e.fields['error']}"
     ),
-    "voter_mismatch": lambda entry, fields, who: (
-        f"{who} did not vote: a candidate has it as the voter of directory {fields['voter']}, and its own is "
-        f"{fields['own']}{_times(fields)}"
+    "not_controller": lambda e: (
+        f"a controller was asked that is not the active one{_active(e.fields['active'])}{_times(e.fields)}"
     ),
-    "quorum": lambda entry, fields, who: _quorum(entry, who),
-    "unreachable": lambda entry, fields, who: (
-        f"{who} could not reach {'the active controller' if fields['peer'] is None else 'node ' + str(fields['peer'])}"
-        f"{_times(fields)}"
-    ),
-    "not_registered": lambda entry, fields, who: (
-        f"the controller has another registration of {who}, or none: {fields['error']}{_epochs(fields)}{_times(fields)}"
-        if "times" in fields
-        else f"{who} could not register with ZooKeeper: {fields['error']}"
-    ),
-    "not_controller": lambda entry, fields, who: (
-        f"a controller was asked that is not the active one{_active(fields['active'])}{_times(fields)}"
-    ),
-    "no_other_leader": lambda entry, fields, who: (
+    "no_other_leader": lambda e: (
         "the controller could not move the leader off a broker that stops: "
         + (
-            f"no other replica of the ISR {fields['isr']} is alive"
-            if len(fields["isr"] or ()) > 1
-            else f"no other replica is in sync{_isr(fields['isr'])}"
+            f"no other replica of the ISR {e.fields['isr']} is alive"
+            if len(e.fields["isr"] or ()) > 1
+            else f"no other replica is in sync{_isr(e.fields['isr'])}"
         )
-        + _times(fields)
+        + _times(e.fields)
     ),
-    "produce_refused": lambda entry, fields, who: (
-        f"{who} did not take records of producers: {_first_sentence(fields['error'] or 'no line says why')}{_times(fields)}"
+    "produce_refused": lambda e: (
+        f"{e.who} did not take records of producers: {_first_sentence(e.fields['error'] or 'no line says why')}"
+        f"{_times(e.fields)}"
     ),
-    "stop": lambda entry, fields, who: f"{who} stopped{' cleanly' if fields['clean'] else ''}",
-    "loaded": lambda entry, fields, who: (
-        f"{who} loaded the log, which ended at {fields['log_end']}{_watermark(fields['high_watermark'])}"
+    "stop": lambda e: f"{e.who} stopped{' cleanly' if e.fields['clean'] else ''}",
+    "loaded": lambda e: (
+        f"{e.who} loaded the log, which ended at {e.fields['log_end']}{_watermark(e.fields['high_watermark'])}"
     ),
-    "leader": lambda entry, fields, who: (
-        f"{who} led epoch {fields['leader_epoch']} from offset {fields['offset']}"
-        f"{_watermark(fields['high_watermark'])}{_isr(fields['isr'])}"
+    "leader": lambda e: (
+        f"{e.who} led epoch {e.fields['leader_epoch']} from offset {e.fields['offset']}"
+        f"{_watermark(e.fields['high_watermark'])}{_isr(e.fields['isr'])}"
     ),
-    "follower": lambda entry, fields, who: (
-        f"{who} followed {_leader(fields['leader'])} in epoch {fields['leader_epoch']} from offset {fields['offset']}"
-        f"{_watermark(fields['high_watermark'])}"
+    "follower": lambda e: (
+        f"{e.who} followed {_leader(e.fields['leader'])} in epoch {e.fields['leader_epoch']} "
+        f"from offset {e.fields['offset']}{_watermark(e.fields['high_watermark'])}"
     ),
-    "elected": lambda entry, fields, who: (
-        _election(fields)
-        + (", which its line calls UNCLEAN" if fields["clean"] is None and "called unclean" in entry.marks else "")
+    "elected": lambda e: (
+        _election(e.fields)
+        + (", which its line calls UNCLEAN" if e.fields["clean"] is None and "called unclean" in e.entry.marks else "")
     ),
-    "truncated": lambda entry, fields, who: _truncation(entry, who),
-    "high_watermark_fell": lambda entry, fields, who: (
-        f"the high watermark of {who} fell from {fields['from']} to {fields['to']}"
+    "truncated": lambda e: _truncation(e.entry, e.who),
+    "high_watermark_fell": lambda e: f"the high watermark of {e.who} fell from {e.fields['from']} to {e.fields['to']}",
+    "isr_changed": lambda e: _isr_change(e.entry, e.who),
+    "fetcher_failed": lambda e: (
+        f"the fetcher of {e.who} failed{_at_offset(e.fields['offset'])}" + _because(e.fields["error"])
     ),
-    "isr_changed": lambda entry, fields, who: _isr_change(entry, who),
-    "fetcher_failed": lambda entry, fields, who: (
-        f"the fetcher of {who} failed{_at_offset(fields['offset'])}"
-        + (f": {_first_sentence(fields['error'])}" if fields["error"] else "")
+    "append_refused": lambda e: (
+        f"{e.who} refused records from {e.fields['first_offset']} on, where {e.fields['expected_offset']} was expected"
     ),
-    "append_refused": lambda entry, fields, who: (
-        f"{who} refused records from {fields['first_offset']} on, where {fields['expected_offset']} was expected"
+    "corrupt": lambda e: (
+        f"{e.fields.get('by') or e.who} found invalid records{_at_offset(e.fields['offset'])}{_times(e.fields)}"
     ),
-    "corrupt": lambda entry, fields, who: (
-        f"{fields.get('by') or who} found invalid records{_at_offset(fields['offset'])}{_times(fields)}"
+    "uncleanable": lambda e: f"{e.who} compacts it no more: {_first_sentence(e.fields['error'] or 'no line says why')}",
+    "reset": lambda e: _reset(e.entry, e.who),
+    "epoch_refused": lambda e: f"{e.who} was refused with {e.fields['error']}{_times(e.fields)}",
+    "directory_failed": lambda e: (
+        f"the log directory {e.fields['directory']} of {e.who} failed" + _because(e.fields.get("error"))
     ),
-    "uncleanable": lambda entry, fields, who: (
-        f"{who} compacts it no more: {_first_sentence(fields['error'] or 'no line says why')}"
+    "replica_lost": lambda e: f"{e.who} started without its log: {e.fields['directory']} was made anew",
+    "segments_missing": lambda e: (
+        f"segments of {e.who} were missing: its log ended at {e.fields['log_end']}, below its start "
+        f"{e.fields['log_start']}, and was emptied"
     ),
-    "reset": lambda entry, fields, who: _reset(entry, who),
-    "epoch_refused": lambda entry, fields, who: f"{who} was refused with {fields['error']}{_times(fields)}",
-    "directory_failed": lambda entry, fields, who: (
-        f"the log directory {fields['directory']} of {who} failed"
-        + (f": {_first_sentence(fields['error'])}" if "error" in fields else "")
+    "records_deleted": lambda e: f"a client had the records below {e.fields['to']} deleted, says {e.who}",
+    "retention": lambda e: (
+        f"{e.who} removed the records below {e.fields['to']}: they were older, or more, than their topic keeps"
     ),
-    "replica_lost": lambda entry, fields, who: f"{who} started without its log: {fields['directory']} was made anew",
-    "segments_missing": lambda entry, fields, who: (
-        f"segments of {who} were missing: its log ended at {fields['log_end']}, below its start {fields['log_start']}, "
-        "and was emptied"
+    "stray": lambda e: (
+        f"{e.who} took its log for a stray and renamed it for deletion"
+        + (f": {e.fields['reason']}" if e.fields["reason"] else "")
     ),
-    "records_deleted": lambda entry, fields, who: f"a client had the records below {fields['to']} deleted, says {who}",
-    "retention": lambda entry, fields, who: (
-        f"{who} removed the records below {fields['to']}: they were older, or more, than their topic keeps"
+    "epochs_conflict": lambda e: f"{e.who} was given leader epochs out of order{_times(e.fields)}",
+    "topic_id_mismatch": lambda e: (
+        f"{e.who} has the log of topic id {e.fields['topic_id']} and was sent {e.fields['received']}{_times(e.fields)}"
     ),
-    "stray": lambda entry, fields, who: (
-        f"{who} took its log for a stray and renamed it for deletion" + (f": {fields['reason']}" if fields["reason"] else "")
+    "topic_deleted": lambda e: f"the topic {e.fields['topic']} was deleted",
+    "controller": lambda e: (
+        f"{e.who} {'became' if e.fields['active'] else 'ceased to be'} the active controller"
+        + (f", epoch {e.fields['controller_epoch']}" if e.fields["controller_epoch"] is not None else "")
+        + (f": {e.fields['event']} failed with {e.fields['error']}" if "error" in e.fields else "")
+        + (f", and its writes had waited {e.fields['waited']} s: none was committed" if "waited" in e.fields else "")
     ),
-    "epochs_conflict": lambda entry, fields, who: f"{who} was given leader epochs out of order{_times(fields)}",
-    "topic_id_mismatch": lambda entry, fields, who: (
-        f"{who} has the log of topic id {fields['topic_id']} and was sent {fields['received']}{_times(fields)}"
+    "broker_left": lambda e: (
+        f"the controller says that broker {e.fields['broker']} left" + (f": {e.fields['why']}" if e.fields["why"] else "")
     ),
-    "topic_deleted": lambda entry, fields, who: f"the topic {fields['topic']} was deleted",
-    "controller": lambda entry, fields, who: (
-        f"{who} {'became' if fields['active'] else 'ceased to be'} the active controller"
-        + (f", epoch {fields['controller_epoch']}" if fields["controller_epoch"] is not None else "")
-        + (f": {fields['event']} failed with {fields['error']}" if "error" in fields else "")
-        + (f", and its writes had waited {fields['waited']} s: none was committed" if "waited" in fields else "")
-    ),
-    "broker_left": lambda entry, fields, who: (
-        f"the controller says that broker {fields['broker']} left" + (f": {fields['why']}" if fields["why"] else "")
-    ),
-    "process_failed": lambda entry, fields, who: (
-        f"{who} failed: {fields['error']}" + (f", {_first_sentence(fields['cause'])}" if "cause" in fields else "")
+    "process_failed": lambda e: (
+        f"{e.who} failed: {e.fields['error']}" + (f", {_first_sentence(e.fields['cause'])}" if "cause" in e.fields else "")
     ),
 }
-"""By kind: what an entry with these fields says of its node."""
+"""By kind: what an entry says of its node."""
+
+
+def _because(error: str | None) -> str:
+    return f": {_first_sentence(error)}" if error else ""
 
 
 def _first_sentence(text: str) -> str:

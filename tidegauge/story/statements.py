@@ -95,7 +95,7 @@ _PROCESS: tuple[Row, ...] = (
     ("not-controller", "No controller appears to be active", "", "", ("2.8", None), "NotControllerException"),
     ("leaders-not-moved", "Error during controlled shutdown, ", r".{0,160}?: (?P<error>.*?)(?: \(kafka\.|$)", r"\[Kafka ?Server (?:id=)?(?P<node>\d+)\],? $", (None, "3.9"), "KafkaServer"),
     ("leaders-not-moved", "Proceeding to do an unclean shutdown as all the controlled shutdown attempts failed", "", r"\[Kafka ?Server (?:id=)?(?P<node>\d+)\],? $", (None, "3.9"), "KafkaServer"),
-    ("migration-conflict", "Check op on KRaft Migration ZNode failed", r"(?:\. Expected zkVersion = (?P<version>\d+))?", "", ("3.4", "3.9"), "KafkaZkClient"),
+    ("migration-conflict", "Check op on KRaft Migration ZNode failed", r"(?:\. (?:Expected|Sent) zkVersion = (?P<version>\d+))?", "", ("3.4", "3.9"), "KafkaZkClient"),
     ("migration", "No brokers are known to KRaft, waiting for brokers to register", "", r"\[KRaftMigrationDriver (?:id=)?(?P<node>\d+)\] $", ("3.4", "3.9"), "KRaftMigrationDriver"),
     ("request-failed", "rror when handling request", "", r"\[KafkaApi-(?P<node>\d+)\] E$", (None, "2.7"), "KafkaApis"),
     ("task-failed", "ncaught exception in scheduled task '", r"(?P<task>[\w\-]+)'", "", (None, None), "KafkaScheduler"),

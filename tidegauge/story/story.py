@@ -41,6 +41,7 @@ LASTING = (
 )
 """Errors of a fetch that no restart, and no change of the leader, brings with it."""
 NO_LONGER_LEADS = ("NotLeaderException", "NotControllerException")
+"""Exceptions by which a controller learns that another one leads."""
 FACES = frozenset(
     {"too-large", "out-of-order", "index-offset", "offset-mismatch", "isr-refused", "moved", "fatal", "append-refused"}
     | {"below", "fell"}

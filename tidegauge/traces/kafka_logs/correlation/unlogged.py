@@ -182,9 +182,10 @@ class _Recorded:
         # that is no more (FetchSessionHandler#handleError).
         self._sessions = {send.session: runs[id(send)] for send in sends if send.session_epoch > 0 and id(send) in runs}
         left = [send for send in sends if id(send) not in used]
-        self._left = {
-            tp: [send for send in left if tp in send.requested] for tp in {tp for send in left for tp in send.requested}
-        }
+        self._left: dict[str, list[Send]] = defaultdict(list)
+        for send in left:
+            for tp in send.requested:
+                self._left[tp].append(send)
         """By partition, the sends that are not tied yet."""
         self._untied: dict[tuple[str, int], list[LoggedStep]] = {}
         """By partition and follower, the last recorded fetches that are tied to no send."""

@@ -131,7 +131,7 @@ LOG_KINDS = _marks(
             r"|Expanding) ISR "
             r"|starts at [Ll]eader [Ee]poch \d+ from offset"
             # Quarkus and Spring shorten the names of loggers.
-            r"|\[?\b(?:org\.apa\.kaf|o\.a\.k)\.(?!c\.|cli|con|str)[a-z]"
+            r"|\b(?:org\.apa\.kaf|o\.a\.k)\.(?!c\.|cli|con|str)[a-z]"
         ),
     ),
 )

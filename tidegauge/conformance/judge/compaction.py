@@ -1,22 +1,46 @@
-"""The table of the judge is kept small: superseded leader epochs are compacted, consumed cells are cleared."""
+"""The table of the judge is kept small: superseded leader epochs are compacted, consumed cells are cleared.
+
+`st` is the judge's table (conformance.judge.state): `st[row, column]`. `b` is the number of a broker, `n` how many there
+are, `p` the row of what is in flight between a follower and a leader, `t` the number of a term: a leader epoch of one
+leader. A term *claims* the offsets that were committed and acknowledged in it: every later leader must have them. Log n + t
+is the one that the leader of term t was elected with. UNKNOWN, which is below every number: no event shows the value. -1
+(UNDEFINED): there is none.
+
+Rules of the canonical form (tidy)
+
+1. What can no longer matter is UNKNOWN, and cells that are not in use are 0. Nothing here changes how the judge decides on
+   any later event: validation/product walks all behaviours of bounded models over tables that were made canonical here.
+2. Two tables that are the same to every later event should be the same numbers. Then the number of states of the judge
+   over a bounded model is finite, and an endless run comes back to states it was in (conformance.engine.transitions).
+
+Rules of the compaction of old leader epochs, so that a long trace needs a table of fixed size
+
+1. Once every broker is past a leader epoch, nobody begins to lead in it or commits there any more. Its term is removed
+   when the leader of the next epoch, its heir, was elected with all that the term claims. The heir inherits the claim:
+
+       leader epoch        0            1            2            every broker and the controller are at 2 or later
+       elected             b1           b2           b1
+       committed           up to 5      up to 7      up to 9
+       b2 was elected with the records of b1 up to 5:  term 0 is removed, term 1 also claims "5, for one term more"
+
+   A leader of epoch 3 that has b2's log up to 5 has b1's too, so one comparison stands for both, and is counted twice
+   (terms.check_inherited_claims). A claim that an unclean election ended, or a term that claims nothing, is just removed.
+2. Registrations of such epochs are removed where room is needed, the oldest first: a broker that restarts may act on old
+   ones again (conformance.judge.events.roles). What it then reports about a removed epoch is undecided.
+3. Where none of this helps (a broker that never reports its leader epoch, caches that are never reported) the table
+   grows, up to MOST_PAST. From there on the oldest are removed all the same. That loses checks; it makes none fail.
+"""
 
 from tidegauge.conformance.judge import state as s
 from tidegauge.conformance.judge.elections import elections_reported, unclean_between
 from tidegauge.conformance.judge.lineage import agree_until, fork_end
 from tidegauge.traces.columns import UNKNOWN
 
-# The table in a canonical form: what can no longer matter is UNKNOWN, and cells that are not in use are 0.
-#
-# Rules of this part
-#
-# 1. Nothing here changes how the judge decides on any later event: validation/product walks all behaviours of
-#    bounded models over tables that were made canonical here.
-# 2. Two tables that are the same to every later event should be the same numbers. Then the number of states of the judge
-#    over a bounded model is finite, and an endless run comes back to states it was in (conformance.engine.transitions).
+# The canonical form.
 
 
 def tidy(st: s.State) -> None:
-    """Forget what can no longer matter, and clear what is after the last registration, term or entry."""
+    """Make the table canonical: forget what can no longer matter, clear what is behind the last entry of each kind."""
     # Terms, and entries of logs.
     clear_unused_entries(st)
     # Registrations: every column of each row that there is room for and that is free.
@@ -27,10 +51,10 @@ def tidy(st: s.State) -> None:
 
 
 def forget_consumed(st: s.State) -> None:
-    """Forget what can no longer matter."""
+    """Set to UNKNOWN what no later check reads: the epoch starts of those who do not lead, requests that were answered."""
     n = st[s.OPTION, s.BROKERS]
     for b in range(n):
-        # Only a leader is asked where its epoch started, and it learns that when it is elected.
+        # Only a leader's epoch start is read, and an election sets it.
         if st[s.REPLICAS + b, s.ROLE] not in (s.LEADING, UNKNOWN):
             st[s.REPLICAS + b, s.EPOCH_START] = UNKNOWN
         for leader in range(n):
@@ -38,8 +62,9 @@ def forget_consumed(st: s.State) -> None:
 
 
 def clear_unused_entries(st: s.State) -> None:
-    """Clear what is after the last entry of a log, and after the last term."""
+    """Set to 0 the cells behind the last entry of each log, and the whole rows behind the last term."""
     n, room = st[s.OPTION, s.BROKERS], st[s.PARTITION, s.CACHE_ROOM]
+    # The first n logs are those of the replicas, the others belong to terms: log n + t to term t.
     for log in range(n + st[s.PARTITION, s.PAST_ROOM]):
         cached = 0
         if log < n:
@@ -47,6 +72,7 @@ def clear_unused_entries(st: s.State) -> None:
         elif log - n < st[s.PARTITION, s.TERMS]:
             cached = st[s.term(st, log - n), s.T_CACHED]
         else:
+            # No term uses this row. The cell behind the room for entries is the fork of the log.
             for k in range(s.TERM_COLUMNS):
                 st[s.term(st, log - n), k] = 0
             st[s.epochs_row(st, log), room] = 0
@@ -56,18 +82,18 @@ def clear_unused_entries(st: s.State) -> None:
             st[s.starts_row(st, log), k] = 0
 
 
-def compare_registrations(st: s.State, one: int, two: int) -> int:
-    """Return -1 where registration `one` sorts before `two`, 1 where it sorts after it, 0 where they are equal."""
+def compare_registrations(st: s.State, first: int, second: int) -> int:
+    """Return -1 where the registration in row `first` sorts before that in row `second`, 1 where after it, 0 if equal."""
     for k in range(s.R_EPOCH, s.R_REPLICAS + 1):
-        if st[one, k] != st[two, k]:
-            return -1 if st[one, k] < st[two, k] else 1
+        if st[first, k] != st[second, k]:
+            return -1 if st[first, k] < st[second, k] else 1
     return 0
 
 
 def forget_consumed_request(st: s.State, p: int, asks_again: bool) -> None:
-    """Forget the fields of a request that was answered, and those of a response of another kind than the one in flight.
+    """Forget in row `p` the fields of an answered request, and those that the kind of response in flight does not have.
 
-    `asks_again`: TRUNC-02 will compare the next request with the epoch that the last one asked about.
+    `asks_again`: the truncation goes on, and TRUNC-02 will compare the next request with the epoch in the last one.
     """
     kind = st[p, s.KIND]
     # Once a response was taken over the next request starts anew; of an AMBIGUOUS one no field is compared.
@@ -99,24 +125,7 @@ def forget_consumed_request(st: s.State, p: int, asks_again: bool) -> None:
         st[p, s.OLD_LAST] = UNKNOWN
 
 
-# Compaction of old leader epochs, so that a long trace needs a table of fixed size.
-#
-# Rules of this part
-#
-# 1. Once every broker is past a leader epoch, nobody begins to lead in it or commits there any more. Its term is removed
-#    when the leader of the next epoch, its heir, was elected with all that the term claims. The heir inherits the claim:
-#
-#        leader epoch        0            1            2            every broker and the controller are at 2 or later
-#        elected             b1           b2           b1
-#        committed           up to 5      up to 7      up to 9
-#        b2 was elected with the records of b1 up to 5:  term 0 is removed, term 1 also claims "5, for one term more"
-#
-#    A leader of epoch 3 that has b2's log up to 5 has b1's too, so one comparison stands for both, and is counted twice
-#    (terms.check_inherited_claims). A claim that an unclean election ended, or a term that claims nothing, is just removed.
-# 2. Registrations of such epochs are removed where room is needed, the oldest first: a broker that restarts may act on old
-#    ones again (conformance.judge.events.roles). What it then reports about a removed epoch is undecided.
-# 3. Where none of this helps (a broker that never reports its leader epoch, caches that are never reported) the table
-#    grows, up to MOST_PAST. From there on the oldest are removed all the same. That loses checks; it makes none fail.
+# Compaction of old leader epochs.
 
 
 TERMS_AT_ONCE = 16
@@ -180,7 +189,7 @@ def all_past_epoch(st: s.State) -> int:
 
 
 def compact_terms(st: s.State, below: int) -> None:
-    """Remove terms of epochs that all brokers are past; the next leader inherits what they claim."""
+    """Remove terms that have an heir of an epoch up to `below`, which all brokers have reached; it inherits their claims."""
     t = 0
     while t < st[s.PARTITION, s.TERMS]:
         heir = next_term(st, t, below)
@@ -196,17 +205,17 @@ def compact_terms(st: s.State, below: int) -> None:
 
 
 def next_term(st: s.State, t: int, upto: int) -> int:
-    """Return the term of the next leader epoch, at most `upto`; UNDEFINED where there is none."""
-    found = -1
+    """Return the number of the term of the next leader epoch after term t's, at most `upto`; -1 where there is none."""
+    following = -1
     for other in range(st[s.PARTITION, s.TERMS]):
         epoch = st[s.term(st, other), s.T_EPOCH]
-        if st[s.term(st, t), s.T_EPOCH] < epoch <= upto and (found < 0 or epoch < st[s.term(st, found), s.T_EPOCH]):
-            found = other
-    return found
+        if st[s.term(st, t), s.T_EPOCH] < epoch <= upto and (following < 0 or epoch < st[s.term(st, following), s.T_EPOCH]):
+            following = other
+    return following
 
 
 def term_may_still_respond(st: s.State, t: int) -> bool:
-    """Return whether a response that a leader gave in term `t`, a number of a row, may still be taken over."""
+    """Return whether a follower may still take over a response that the leader gave in term `t`."""
     n = st[s.OPTION, s.BROKERS]
     # The epochs of the records in a response are those of the log of its term (follower.epochs_of_records). With fencing
     # (KIP-320) no response outlives the epoch of its request.
@@ -218,10 +227,12 @@ def term_may_still_respond(st: s.State, t: int) -> bool:
 
 
 def term_may_still_acknowledge(st: s.State, t: int) -> bool:
-    """Return whether the leader of this term may yet acknowledge what it appended: of its past terms the last is kept."""
+    """Return whether the leader of term t may yet acknowledge what it appended in it: only its last past term is kept."""
     row, b = s.term(st, t), st[s.term(st, t), s.T_LEADER]
-    if st[row, s.T_END] <= max(st[row, s.T_LEO], st[row, s.T_ACKED]):  # so is UNKNOWN, and -1 of a term that goes on
+    # It appended nothing, or all is acknowledged. An end that is UNKNOWN, or -1 as the term goes on, is below both.
+    if st[row, s.T_END] <= max(st[row, s.T_LEO], st[row, s.T_ACKED]):
         return False
+    # It has a later past term: that one is kept. The term in which it leads now is not past.
     for later in range(t + 1, st[s.PARTITION, s.TERMS]):
         if st[s.term(st, later), s.T_LEADER] == b and later != st[s.REPLICAS + b, s.TERM]:
             return False
@@ -243,6 +254,7 @@ def has_claimed_log(st: s.State, heir: int, t: int) -> bool:
     # An heir that lacks a claimed record has failed DATA-01 or DATA-03; term t is needed to find the others that do.
     if leo == UNKNOWN or leo < end or not elections_reported(st, st[row, s.T_EPOCH], st[later, s.T_EPOCH]):
         return False
+    # A comparison with a log of unknown epochs is undecided: only where both are unknown, the heir's decides no less.
     if UNKNOWN in (cached, heirs):
         return bool(cached == heirs)
     # Below its first entry, and where it forked, a cache shows no epochs: the heir's must show all that term t's does.
@@ -255,7 +267,11 @@ def has_claimed_log(st: s.State, heir: int, t: int) -> bool:
 
 
 def inherit_claims(st: s.State, heir: int, t: int, claim: int, past: int, times: int) -> None:
-    """Add to the heir's claim for removed terms what term t claims for itself and for those before it."""
+    """Add to the heir's claim for removed terms what term t claims for itself and for those before it.
+
+    `claim`, `past` and `times` are columns: the term's own claim, the highest claim of the terms removed before it, and how
+    many terms those were.
+    """
     row, later = s.term(st, t), s.term(st, heir)
     st[later, past] = max(st[later, past], st[row, past], st[row, claim])
     st[later, times] += st[row, times] + (1 if st[row, claim] > 0 else 0)
@@ -281,16 +297,16 @@ def remove_term(st: s.State, t: int) -> None:
             st[p, s.RES_TERM] = renumbered(st[p, s.RES_TERM], t)
 
 
-def renumbered(named: int, t: int) -> int:
-    """Return the number of a term once term t is removed."""
-    if named == t:
+def renumbered(number: int, t: int) -> int:
+    """Return what the term number `number` becomes as term t is removed: -1 if it is t itself, or was none."""
+    if number == t:
         return -1
-    return named - 1 if named > t else named
+    return number - 1 if number > t else number
 
 
 def registrations_needed_from(st: s.State, below: int) -> int:
     """Return the leader epoch from which on registrations are needed, if nobody acts on epochs below `below`."""
-    # Whether an election after a term was unclean, and ended its claims, is asked of the registrations after it.
+    # The registrations after a term say whether an unclean election has ended its claims.
     for t in range(st[s.PARTITION, s.TERMS]):
         below = min(below, st[s.term(st, t), s.T_EPOCH] + 1)
     # A leader that counts an old log end must not have missed another leader since (HW-08, finding F2).
@@ -321,8 +337,11 @@ def forget_registrations(st: s.State, below: int) -> None:
 
 
 def compact_isr_changes(st: s.State, below: int) -> None:
-    """Keep the latest of registrations that differ only by the partition epoch, once the leader acts on a later one."""
-    kept, count = 0, st[s.PARTITION, s.REGISTRATIONS]
+    """Keep the latest of registrations that differ only by the partition epoch, once no broker acts on the earlier ones.
+
+    So it is once their leader acts on a later partition epoch, or once every broker is at leader epoch `below` or later.
+    """
+    remaining, count = 0, st[s.PARTITION, s.REGISTRATIONS]
     for i in range(count):
         row, after = s.registration(st, i), s.registration(st, min(i + 1, count - 1))
         epoch, leader, partition_epoch = st[row, s.R_EPOCH], st[row, s.R_LEADER], st[row, s.R_PARTITION_EPOCH]
@@ -333,12 +352,12 @@ def compact_isr_changes(st: s.State, below: int) -> None:
         acts_later = acts_later and st[s.REPLICAS + leader, s.PARTITION_EPOCH] > partition_epoch
         # Kept: some broker may still act on it.
         if not (alike and (acts_later or epoch < below)):
-            copy_registration(st, i, kept)
-            kept += 1
-    st[s.PARTITION, s.REGISTRATIONS] = kept
+            copy_registration(st, i, remaining)
+            remaining += 1
+    st[s.PARTITION, s.REGISTRATIONS] = remaining
 
 
 def copy_registration(st: s.State, i: int, to: int) -> None:
-    """Write a registration over another."""
+    """Copy registration number `i` over number `to`."""
     for k in range(s.R_EPOCH, s.R_REPLICAS + 1):
         st[s.registration(st, to), k] = st[s.registration(st, i), k]

@@ -1,9 +1,19 @@
 """Queries about registrations: who leads which leader epoch with which ISR, and which elections may have been unclean.
 
+A registration is a row of the judge's table `st` (conformance.judge.state): a leader epoch with its leader, ISR, partition
+epoch and replicas, as the controller registered it. If only a replica has reported it, its ISR is -1. A set of brokers is a
+bit mask. UNKNOWN: no event shows the value. -1 (UNDEFINED): there is none, as the leader of a leaderless epoch.
+
 Rules of this file
 
 1. Registrations are only read here; terms.py adds them.
 2. Registrations are sorted by their leader epochs, and mostly the latest are wanted: they are looked at first.
+
+Rules of min.insync.replicas, which may change: as the controller has written it, and as each broker has read it
+
+1. As long as no event reports a change it is that of the Config of the trace, for every node.
+2. The controller fills the ELR by what it has written; a leader's high watermark waits for what it has read. After a
+   change it is unknown which value a broker uses, until it reports that it has read the new one (ReadConfig).
 """
 
 from tidegauge.conformance.judge import state as s
@@ -11,7 +21,7 @@ from tidegauge.traces.columns import UNKNOWN
 
 
 def registered_upto(st: s.State, epoch: int) -> int:
-    """Return how many registrations are of leader epochs up to this one."""
+    """Return how many registrations are of leader epochs up to `epoch`: the last of them is that number less one."""
     count = st[s.PARTITION, s.REGISTRATIONS]
     while count > 0 and st[s.registration(st, count - 1), s.R_EPOCH] > epoch:
         count -= 1
@@ -19,23 +29,23 @@ def registered_upto(st: s.State, epoch: int) -> int:
 
 
 def leader_of(st: s.State, epoch: int, broker: int) -> int:
-    """Return the leader of an epoch as far as the trace has reported it: UNKNOWN, UNDEFINED (leaderless), or a broker.
+    """Return the leader of an epoch as far as the trace has reported it: UNKNOWN, -1 (leaderless), or a broker.
 
-    Where it has reported several, one that is not `broker`.
+    Where it has reported several, the result is one other than `broker`: the caller sees that `broker` is not the only one.
     """
-    found = UNKNOWN
+    leader = UNKNOWN
     for i in range(registered_upto(st, epoch) - 1, -1, -1):
         row = s.registration(st, i)
         if st[row, s.R_EPOCH] != epoch:
             break
-        if found in (UNKNOWN, broker) and st[row, s.R_LEADER] != UNKNOWN:
-            found = st[row, s.R_LEADER]
-    return int(found)
+        if leader in (UNKNOWN, broker) and st[row, s.R_LEADER] != UNKNOWN:
+            leader = st[row, s.R_LEADER]
+    return int(leader)
 
 
 def was_registered(st: s.State, epoch: int, isr: int) -> int:
     """Return whether the controller registered this ISR in this leader epoch: 1, 0, or UNKNOWN."""
-    found = 0
+    registered = 0
     for i in range(registered_upto(st, epoch) - 1, -1, -1):
         row = s.registration(st, i)
         if st[row, s.R_EPOCH] != epoch:
@@ -43,23 +53,26 @@ def was_registered(st: s.State, epoch: int, isr: int) -> int:
         if st[row, s.R_ISR] == isr:
             return 1
         if st[row, s.R_ISR] == UNKNOWN:
-            found = UNKNOWN
-    return found
+            registered = UNKNOWN
+    return registered
 
 
 def assigned_in(st: s.State, epoch: int, partition_epoch: int, isr: int) -> int:
-    """Return the replicas in the registration that a leader acts on; UNKNOWN where several may be meant, and differ."""
+    """Return the replicas in the registration that a leader acts on, by the epochs and the ISR that it reports.
+
+    UNKNOWN where none fits, or where several fit and have different replicas.
+    """
     replicas = UNKNOWN
     for i in range(registered_upto(st, epoch) - 1, -1, -1):
         row = s.registration(st, i)
-        known = st[row, s.R_PARTITION_EPOCH]
+        registered_epoch = st[row, s.R_PARTITION_EPOCH]
         if st[row, s.R_EPOCH] != epoch:
             break
         if st[row, s.R_ISR] == -1:  # a replica reported it, which does not know the assignment
             continue
         alike = isr == UNKNOWN or st[row, s.R_ISR] in (isr, UNKNOWN)
-        # By the partition epoch where both have one, else by the ISR.
-        if known == partition_epoch if UNKNOWN not in (known, partition_epoch) else alike:
+        # The registration is the one with this partition epoch where both have one, else the one with this ISR.
+        if registered_epoch == partition_epoch if UNKNOWN not in (registered_epoch, partition_epoch) else alike:
             if replicas not in (UNKNOWN, st[row, s.R_REPLICAS]):
                 return UNKNOWN
             replicas = st[row, s.R_REPLICAS]
@@ -68,18 +81,21 @@ def assigned_in(st: s.State, epoch: int, partition_epoch: int, isr: int) -> int:
 
 def led_between(st: s.State, broker: int, after: int, before: int) -> int:
     """Return whether another broker led an epoch above `after` and below `before`: 1, 0 or UNKNOWN."""
-    found = 0
+    led = 0
     for epoch in range(after + 1, before):
         leader = leader_of(st, epoch, broker)
         if leader == UNKNOWN:
-            found = UNKNOWN
+            led = UNKNOWN
         elif leader not in (-1, broker):
             return 1
-    return found
+    return led
 
 
 def first_epoch(st: s.State, epoch: int) -> None:
-    """Note from which leader epoch on all registrations are known: not that of an epoch first seen in its middle."""
+    """Lower FIRST_EPOCH, from which leader epoch on all registrations are known, to `epoch`, which the controller reports.
+
+    COMPLETE_FROM is 1 where registrations of the next epoch seen may be missing: then they are complete from the one after.
+    """
     if st[s.PARTITION, s.FIRST_EPOCH] == UNKNOWN or epoch < st[s.PARTITION, s.FIRST_EPOCH]:
         st[s.PARTITION, s.FIRST_EPOCH] = epoch + st[s.PARTITION, s.COMPLETE_FROM]
     st[s.PARTITION, s.COMPLETE_FROM] = 0
@@ -87,7 +103,7 @@ def first_epoch(st: s.State, epoch: int) -> None:
 
 def unclean_between(st: s.State, after: int, upto: int) -> bool:
     """Return whether any election above epoch `after` up to `upto` was unclean."""
-    # The latest unclean election alone is not enough: two terms are compared whenever one of them is reported, and by then
+    # UNCLEAN, the latest unclean election, is not enough: two terms are compared whenever one is reported, and by then
     # elections after both may have been reported.
     if st[s.PARTITION, s.UNCLEAN] <= after:
         return False
@@ -106,17 +122,14 @@ def elections_reported(st: s.State, after: int, upto: int) -> bool:
     return bool(UNKNOWN not in (latest, first) and first <= after + 1 and upto <= latest)
 
 
-# min.insync.replicas, which may change: as the controller has written it, and as each broker has read it.
-#
-# Rules of this part
-#
-# 1. As long as no event reports a change it is that of the Config, for every node.
-# 2. The controller fills the ELR by what it has written; a leader's high watermark waits for what it has read. After a
-# change it is unknown which value a broker uses, until it reports that it has read the new one (ReadConfig).
+# min.insync.replicas.
 
 
 def set_min_isr(st: s.State, min_isr: int) -> None:
-    """Note that the controller has written another value."""
+    """Note that the controller has changed min.insync.replicas; UNKNOWN: the event does not show to what.
+
+    A broker that has not read this value may use either, until it reports what it reads.
+    """
     st[s.PARTITION, s.C_MIN_ISR] = min_isr if min_isr != UNKNOWN else -1
     for r in range(st[s.OPTION, s.BROKERS]):
         if st[s.REPLICAS + r, s.MIN_ISR_READ] != min_isr:
@@ -124,7 +137,7 @@ def set_min_isr(st: s.State, min_isr: int) -> None:
 
 
 def read_config(st: s.State, b: int, min_isr: int) -> None:
-    """Note that a broker has read a value."""
+    """Note that broker b has read min.insync.replicas; UNKNOWN: the event does not show the value."""
     st[s.REPLICAS + b, s.MIN_ISR_READ] = min_isr if min_isr != UNKNOWN else -1
     # A value that the controller was not seen to write: a SetMinIsr is missing, and others may have followed it.
     if st[s.PARTITION, s.C_MIN_ISR] == UNKNOWN and min_isr != UNKNOWN and min_isr != st[s.OPTION, s.MIN_ISR]:
@@ -132,7 +145,7 @@ def read_config(st: s.State, b: int, min_isr: int) -> None:
 
 
 def written_min_isr(st: s.State) -> int:
-    """Return the value that the controller uses; UNKNOWN where no event shows it."""
+    """Return the min.insync.replicas that the controller uses; UNKNOWN where no event shows it."""
     value = st[s.PARTITION, s.C_MIN_ISR]
     # No change was reported so far: the topic has the value of the Config. Below 0: a change is missing (read_config).
     if value == UNKNOWN:
@@ -141,8 +154,9 @@ def written_min_isr(st: s.State) -> int:
 
 
 def read_min_isr(st: s.State, b: int) -> int:
-    """Return the value that broker b uses; UNKNOWN where no event shows it."""
+    """Return the min.insync.replicas that broker b uses; UNKNOWN where no event shows it."""
     value = st[s.REPLICAS + b, s.MIN_ISR_READ]
+    # Neither was a change reported: the topic has the value of the Config.
     if value == UNKNOWN and st[s.PARTITION, s.C_MIN_ISR] == UNKNOWN:
         return int(st[s.OPTION, s.MIN_ISR])
     return int(value) if value >= 0 else UNKNOWN

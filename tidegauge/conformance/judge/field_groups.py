@@ -4,6 +4,8 @@ Rules of this file
 
 1. A group is a named tuple of ints; UNKNOWN where the source does not report the field. Numba unpacks it at no cost.
 2. A group is the same for every event. A field that an event does not have is UNKNOWN too.
+3. `c` are the columns of a trace, one array per field, by the positions of conformance.judge.fields; `i` is the row of the
+   event in them.
 """
 
 from typing import NamedTuple, TypeAlias
@@ -67,34 +69,34 @@ GROUPS = (Request, ReportedResponse, Records, Truncation, ReportedLog, Assignmen
 
 
 def request_of(c: Columns, i: int) -> Request:
-    """Return the request of event i."""
+    """Return the request that event i sends, handles or takes the response of."""
     return Request(c[field.REQ_EPOCH][i], c[field.REQ_OFFSET][i], c[field.REQ_LAST_EPOCH][i])
 
 
 def response_of(c: Columns, i: int) -> ReportedResponse:
-    """Return the response of event i."""
+    """Return the response that event i gives or takes over, without its records."""
     return ReportedResponse(
         c[field.ERROR][i], c[field.RES_HW][i], c[field.RES_LOG_START][i], c[field.DIV_EPOCH][i], c[field.DIV_END][i]
     )
 
 
 def records_of(c: Columns, i: int) -> Records:
-    """Return the records of event i."""
+    """Return the range of records that event i appends, sends or fetches."""
     return Records(c[field.REC_BASE][i], c[field.REC_END][i], c[field.REC_EPOCH][i])
 
 
 def truncation_of(c: Columns, i: int) -> Truncation:
-    """Return the truncation of event i."""
+    """Return where event i truncates the log, and whether the truncation is completed by it."""
     return Truncation(c[field.TARGET][i], c[field.COMPLETED][i])
 
 
 def log_before(c: Columns, i: int) -> ReportedLog:
-    """Return the log before event i."""
+    """Return log end and high watermark before event i."""
     return ReportedLog(c[field.LEO_BEFORE][i], c[field.HW_BEFORE][i])
 
 
 def log_after(c: Columns, i: int) -> ReportedLog:
-    """Return the log after event i."""
+    """Return log end and high watermark after event i."""
     return ReportedLog(c[field.LEO][i], c[field.HW][i])
 
 

@@ -117,7 +117,7 @@ READ = EVENTS["Read"].code
 
 @cache
 def names(mask: int) -> tuple[str, ...]:
-    """Return the fields in a bit mask."""
+    """Return the names of the fields in a bit mask over positions."""
     return tuple(name for at, name in enumerate(FIELD_NAMES) if mask >> at & 1)
 
 
@@ -131,7 +131,7 @@ def names(mask: int) -> tuple[str, ...]:
 
 @cache
 def catalog() -> dict[str, Any]:
-    """Read catalog.toml."""
+    """Return the content of catalog.toml: tables of rules, actions and known bugs by name."""
     return tomllib.loads(files("tidegauge").joinpath("catalog.toml").read_text(encoding="utf-8"))
 
 

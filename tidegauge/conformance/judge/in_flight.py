@@ -1,4 +1,31 @@
-"""Requests and responses in flight between a follower and its leader: sent, duplicated, handled, answered, taken over."""
+"""Requests and responses in flight between a follower and its leader: sent, duplicated, handled, answered, taken over.
+
+`st` is the judge's table (conformance.judge.state). Its row `p` is a follower and its leader: KIND says what is in flight
+between them, REQ_.. has the fields of the request, RES_.. those of the response, OLD_.. the request that another overtook.
+`b` is the broker that reports the event, `f` a follower. Of a request, `epoch` is the current leader epoch in it, `offset`
+the fetch offset, `last` the last fetched epoch, or the epoch that OffsetsForLeaderEpoch asks about. UNKNOWN: no event shows
+it.
+
+Rules of this file
+
+1. A request and its response are one row of the table (state.pair): the leader handles what the follower sent, the
+   follower takes over what the leader answered. A field that one side does not report is filled in from the other.
+2. One request is in flight at a time. Requests that it overtook, or whose sender has died, may still arrive, once each:
+   the latest of them is kept (OLD_), and whether there are more (MORE_OVERTAKEN).
+
+       follower   fetch at 5 ----x (connection lost)     fetch at 5, again --->     OLD_: the first, KIND: the second
+       leader                         ...the first may arrive here, or later, or never
+
+3. Where it is open which request was handled, it is open too whose response the follower gets.
+
+Rules of requests that arrive more than once, in traces whose config allows it (DUPLICATES)
+
+1. A request that is not in flight may be the late copy of any earlier one: FETCH-04 is undecided.
+2. The response to a copy goes to a connection that its sender has closed. So a late copy changes nothing of the pair but
+   what the leader recorded.
+3. A copy cannot be told from the request in flight when their fields are the same: it is open which of the two responses
+   the follower gets.
+"""
 
 from tidegauge.conformance.judge import fields as field
 from tidegauge.conformance.judge import state as s
@@ -8,43 +35,17 @@ from tidegauge.conformance.judge.tally import as_expected, decide, failed, undec
 from tidegauge.impl.rules import NONE
 from tidegauge.traces.columns import UNKNOWN
 
-# Requests that arrive more than once, in traces whose config allows it (DUPLICATES).
-#
-# Rules of this part
-#
-# 1. A request that is not in flight may be the late copy of any earlier one: FETCH-04 is undecided.
-# 2. The response to a copy goes to a connection that its sender has closed. So a late copy changes nothing of the pair but
-#    what the leader recorded.
-# 3. A copy cannot be told from the request in flight when their fields are the same: it is open which of the two responses
-#    the follower gets.
-
-
-# Requests and responses in flight between a follower and its leader: sent, handled, answered, taken over.
-#
-# Rules of this part
-#
-# 1. A request and its response are one row of the table (state.pair): the leader handles what the follower sent, the
-# follower takes over what the leader answered. A field that one side does not report is filled in from the other.
-# 2. One request is in flight at a time. Requests that it overtook, or whose sender has died, may still arrive, once each:
-# the latest of them is kept (OLD_), and whether there are more (MORE_OVERTAKEN).
-#
-#        follower   fetch at 5 ----x (connection lost)     fetch at 5, again --->     OLD_: the first, KIND: the second
-#        leader                         ...the first may arrive here, or later, or never
-#
-# 3. Where it is open which request was handled, it is open too whose response the follower gets.
-
-
 HANDLED = (s.DELAYED, s.DATA, s.DIVERGED, s.OUT_OF_RANGE, s.REFUSED, s.EPOCH_RESPONSE, s.AMBIGUOUS)
 """Kinds of a request that the leader has handled."""
 
 
-def agree_if_known(reported: int, known: int) -> bool:
-    """Return whether two values are equal as far as they are known."""
-    return UNKNOWN in (reported, known) or reported == known
+def agree_if_known(value: int, other: int) -> bool:
+    """Return whether two values are equal, or may be: one of them is UNKNOWN."""
+    return UNKNOWN in (value, other) or value == other
 
 
 def matches(st: s.State, p: int, at_epoch: int, at_offset: int, at_last: int, epoch: int, offset: int, last: int) -> bool:
-    """Return whether a request could be the one whose epoch, offset and last epoch are in those columns."""
+    """Return whether a request could be the one that row `p` has in the columns `at_..` (REQ_.. or OLD_..)."""
     return (
         agree_if_known(epoch, st[p, at_epoch])
         and agree_if_known(offset, st[p, at_offset])
@@ -53,7 +54,7 @@ def matches(st: s.State, p: int, at_epoch: int, at_offset: int, at_last: int, ep
 
 
 def overtake(st: s.State, p: int) -> None:
-    """Keep the request in flight as an overtaken one: not seen handled, it may arrive after the next one is sent."""
+    """Keep the request in flight, unless an event has handled it, as an overtaken one: it may arrive after the next one."""
     if st[p, s.KIND] in (s.REQUEST, s.EPOCH_REQUEST):
         # There is room for one. Of a second only that it exists is kept: a request that fits neither is then no failure.
         if st[p, s.OLD_KIND] in (s.REQUEST, s.EPOCH_REQUEST):
@@ -65,7 +66,10 @@ def overtake(st: s.State, p: int) -> None:
 
 
 def next_round(st: s.State, b: int, p: int, last: int) -> None:
-    """Check TRUNC-02: after a truncation that was not complete, the next request asks about a lower epoch (KIP-279)."""
+    """Check TRUNC-02: after a truncation that was not completed, the next request has a lower last epoch (KIP-279).
+
+    Then note that follower b has sent it: no round of truncation is left over, and no response has moved its HW since.
+    """
     if st[s.REPLICAS + b, s.MORE_ROUNDS] == 1:
         before = st[p, s.REQ_LAST]
         if UNKNOWN in (last, before):
@@ -77,7 +81,10 @@ def next_round(st: s.State, b: int, p: int, last: int) -> None:
 
 
 def request_sent(st: s.State, b: int, leader: int, kind: int, epoch: int, offset: int, last: int) -> None:
-    """Put a request in flight in place of the one before."""
+    """Put a request of follower b in flight, in place of the one before, which it overtakes.
+
+    `kind` is REQUEST, a fetch, or EPOCH_REQUEST, an OffsetsForLeaderEpoch request.
+    """
     p = s.pair(st, b, leader)
     next_round(st, b, p, last)
     overtake(st, p)
@@ -87,13 +94,13 @@ def request_sent(st: s.State, b: int, leader: int, kind: int, epoch: int, offset
     st[p, s.REQ_LAST] = last
 
 
-def request_handled(st: s.State, p: int, f: int, sent: int, asked: Request, again: bool) -> bool:
-    """Check FETCH-04: the leader handles the request that is in flight, or one that another has overtaken.
+def request_handled(st: s.State, p: int, f: int, sent: int, request: Request, again: bool) -> bool:
+    """Check FETCH-04: the leader handles the request of follower f that is in flight, or one that another has overtaken.
 
-    `again`: it may be a second arrival of a request, and then it is open which. Returns whether the response that the
-    follower gets may be that to another request.
+    `sent` is the kind of the request: REQUEST or EPOCH_REQUEST. `again`: it may be a second arrival of a request, and then
+    it is open which. Returns whether the response that the follower gets may be that to another request.
     """
-    kind, epoch, offset, last = st[p, s.KIND], asked.epoch, asked.offset, asked.last_epoch
+    kind, epoch, offset, last = st[p, s.KIND], request.epoch, request.offset, request.last_epoch
     current = kind == sent and matches(st, p, s.REQ_EPOCH, s.REQ_OFFSET, s.REQ_LAST, epoch, offset, last)
     overtaken = agree_if_known(sent, st[p, s.OLD_KIND]) and matches(
         st, p, s.OLD_EPOCH, s.OLD_OFFSET, s.OLD_LAST, epoch, offset, last
@@ -110,7 +117,7 @@ def request_handled(st: s.State, p: int, f: int, sent: int, asked: Request, agai
     elif kind != sent and not overtaken:
         failed(st, RULE.FETCH_04, field.IN_FLIGHT, sent, kind)
     else:
-        compare_request(st, RULE.FETCH_04, p, asked, current or overtaken)
+        compare_request(st, RULE.FETCH_04, p, request, current or overtaken)
     # A request with all its fields, or the only one there is, is surely the one in flight. Without its fields it may just as
     # well be an older one: then the one in flight may still arrive, and which of the two responses is taken is open.
     complete = UNKNOWN not in (epoch, last) and (sent == s.EPOCH_REQUEST or offset != UNKNOWN)
@@ -133,30 +140,38 @@ def request_handled(st: s.State, p: int, f: int, sent: int, asked: Request, agai
     return bool(other)
 
 
-def compare_request(st: s.State, rule: int, p: int, asked: Request, ok: bool) -> None:
-    """Check a request against the one in flight; if it is another, name the first field in which the two differ."""
-    if not agree_if_known(asked.epoch, st[p, s.REQ_EPOCH]):
-        decide(st, rule, ok, field.REQ_EPOCH, st[p, s.REQ_EPOCH], asked.epoch)
-    elif not agree_if_known(asked.last_epoch, st[p, s.REQ_LAST]):
-        decide(st, rule, ok, field.REQ_LAST_EPOCH, st[p, s.REQ_LAST], asked.last_epoch)
+def compare_request(st: s.State, rule: int, p: int, request: Request, ok: bool) -> None:
+    """Count whether `rule` holds for a request that a leader handles (`ok`), with the first field in which it differs.
+
+    It is compared with the request in flight in row `p`.
+    """
+    if not agree_if_known(request.epoch, st[p, s.REQ_EPOCH]):
+        decide(st, rule, ok, field.REQ_EPOCH, st[p, s.REQ_EPOCH], request.epoch)
+    elif not agree_if_known(request.last_epoch, st[p, s.REQ_LAST]):
+        decide(st, rule, ok, field.REQ_LAST_EPOCH, st[p, s.REQ_LAST], request.last_epoch)
     else:
-        decide(st, rule, ok, field.REQ_OFFSET, st[p, s.REQ_OFFSET], asked.offset)
+        decide(st, rule, ok, field.REQ_OFFSET, st[p, s.REQ_OFFSET], request.offset)
 
 
 def response_in_flight(st: s.State, p: int, leader: int, kind: int, epoch: int, offset: int, asks_for_an_end: bool) -> bool:
-    """Check the first half of FETCH-10: such a response to this request is in flight; True if its content is known."""
-    seen = st[p, s.KIND]
+    """Check the first half of FETCH-10: a response of this kind to this request is in flight from the leader.
+
+    `asks_for_an_end`: the request is one for OffsetsForLeaderEpoch. Returns whether row `p` has the content of the response,
+    with which the caller compares what the follower took over.
+    """
+    in_flight = st[p, s.KIND]
     reports = s.REPORTS_HANDLE_EPOCH_REQUEST if asks_for_an_end else s.REPORTS_HANDLE_FETCH
+    # No event of the leader shows what it answered, or it is open to which request.
     if (
-        seen in (UNKNOWN, s.DELAYED, s.ORPHANED, s.AMBIGUOUS)
+        in_flight in (UNKNOWN, s.DELAYED, s.ORPHANED, s.AMBIGUOUS)
         or st[s.PARTITION, s.OBSERVED] >> leader & 1 == 0
         or st[s.OPTION, reports] == 0
     ):
         undecided(st, RULE.FETCH_10, 1 << field.RES_HW)
         return False
     # Nothing in flight, or a response of another kind: the follower made this one up, or took one over twice.
-    if seen != kind:
-        decide(st, RULE.FETCH_10, False, field.RESPONSE, seen, kind)
+    if in_flight != kind:
+        decide(st, RULE.FETCH_10, False, field.RESPONSE, in_flight, kind)
         return False
     same_request = agree_if_known(epoch, st[p, s.REQ_EPOCH]) and agree_if_known(offset, st[p, s.REQ_OFFSET])
     if agree_if_known(epoch, st[p, s.REQ_EPOCH]):
@@ -172,10 +187,10 @@ def carries_no_error(st: s.State, error: int) -> None:
         decide(st, RULE.FETCH_10, False, field.ERROR, NONE, error)
 
 
-def same_as_sent(st: s.State, fieldno: int, answered: int, taken: int) -> None:
-    """Check the second half of FETCH-10: a value is taken over as it was answered."""
-    if UNKNOWN not in (answered, taken):
-        as_expected(st, RULE.FETCH_10, fieldno, answered, taken)
+def same_as_sent(st: s.State, fieldno: int, sent: int, taken_over: int) -> None:
+    """Check the second half of FETCH-10: the follower takes a value of the response over as the leader sent it."""
+    if UNKNOWN not in (sent, taken_over):
+        as_expected(st, RULE.FETCH_10, fieldno, sent, taken_over)
 
 
 FIRST, AGAIN, LATE = range(3)
@@ -183,7 +198,10 @@ FIRST, AGAIN, LATE = range(3)
 
 
 def copy_kind(st: s.State, p: int, epoch: int, offset: int, last: int, sent: int) -> int:
-    """Return which arrival of a request of kind `sent` a leader handles; all but FIRST save the pair for restore_pair."""
+    """Return which arrival of a request of kind `sent` a leader handles: FIRST, AGAIN or LATE.
+
+    For a copy (AGAIN, LATE) row `p` is saved, so that restore_pair can undo what judging the copy changes in it.
+    """
     kind = st[p, s.KIND]
     # The leader went down with the request unanswered: it may arrive at the next process for the first time.
     may_be_orphan = kind == s.ORPHANED and agree_if_known(sent, st[p, s.OLD_KIND])
@@ -201,8 +219,8 @@ def copy_kind(st: s.State, p: int, epoch: int, offset: int, last: int, sent: int
 
 
 def restore_pair(st: s.State, p: int, repeated: int) -> None:
-    """Restore the pair after a copy was judged as if it were in flight."""
-    # The columns from REMOTE on are the leader's records of its follower: these stay.
+    """Restore row `p` after a copy was judged as if it were in flight; `repeated` is what copy_kind returned."""
+    # The columns from REMOTE on are what the leader recorded of its follower, which a copy does change: these stay.
     if repeated == LATE or (repeated == AGAIN and st[p, s.KIND] == s.REFUSED):
         for k in range(s.REMOTE):
             st[p, k] = st[s.SAVED_PAIR, k]

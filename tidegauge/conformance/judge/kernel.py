@@ -3,7 +3,8 @@
 Rules of this file
 
 1. Each event has one function, which gets the fields that the event may report, those that belong together as one group
-   (conformance.judge.field_groups); `c[FIELD][i]` is UNKNOWN where the source does not report the field.
+   (conformance.judge.field_groups); `c[FIELD][i]` is UNKNOWN where the source does not report the field. `st` is the table
+   of what is known of the partition, and of the results (conformance.judge.state).
 2. The same text runs interpreted (explanations, small inputs) and compiled (conformance/engine/compiled.py).
 3. Nothing is allocated per event.
 """
@@ -87,10 +88,14 @@ def judge_traces(
     final: s.Final,
     caches: s.Caches,
 ) -> None:
-    """Judge every trace from an empty state; copy the last state of the first traces into `final` and `caches`.
+    """Judge every trace from an empty state; copy the last state of the first `len(final)` traces into `final` and `caches`.
 
-    Event `at` is row `rows[at]` of the columns, or row `at` where `rows` is empty (traces.columns). `missing` is
-    empty, or has flags for every event: whether lines of its node are missing before or after it.
+    Trace t has the events from `trace_starts[t]` to before `trace_starts[t + 1]`. Event `at` is row `rows[at]` of the
+    columns, or row `at` where `rows` is empty (traces.columns). Row i of the columns has the fields `c[FIELD][i]`, the code
+    `event[i]` and the node `node[i]`: a broker below BROKERS, else the controller. `reported[i]` says whether it reports
+    entries of an epoch cache: the numbers from `pairs[2 * pairs_at[i]]` to before `pairs[2 * pairs_at[i + 1]]`, epoch and
+    start offset in turn. `missing` is empty, or has flags for every event: whether lines of its node are missing before or
+    after it.
     """
     n = st[s.OPTION, s.BROKERS]
     for t in range(len(trace_starts) - 1):
@@ -202,7 +207,7 @@ def judge_traces(
                 consumer_read(st, b, c[field.BOUND][i], c[field.REC_END][i])
             elif code == field.TRUNCATE_TO_HIGH_WATERMARK:
                 truncate_to_high_watermark(st, b, c[field.TARGET][i], log_before(c, i), log_after(c, i))
-            # The events below concern another broker. One without it cannot be judged; that it is missing can.
+            # The events below concern another broker. Without it they cannot be judged, but a peer that is none is a fault.
             elif peer < 0 or peer >= n or peer == b:
                 alive(st, b)
                 fail_peer(st, code, peer)
@@ -272,6 +277,7 @@ def judge_traces(
             if len(missing) > 0 and missing[at] & MISSING_BEHIND:
                 lines_missing(st, b)
         if st[s.OPTION, s.PIECEWISE] == 0:
+            # The trace ends here: events that the source does not report may have happened since the last ones.
             if st[s.OPTION, s.UNOBSERVED] != 0:
                 for b in range(n):
                     forget_unobserved(st, b)

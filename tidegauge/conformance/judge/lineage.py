@@ -1,11 +1,26 @@
 """Logs as epoch runs: the epoch cache of a replica, and the logs that leaders were elected with.
 
+`st` is the judge's table (conformance.judge.state). A log has a number: `b` below the number of brokers is the replica of
+broker b, and higher ones are the logs that leaders were elected with, one per term. UNKNOWN: no event shows the value; it is
+below every number.
+
 Rules of this file
 
 1. impl.rules decides which entries an operation keeps; here they are moved.
 2. A cache of unknown content has length UNKNOWN; every operation leaves it so, except an event that reports it whole.
 3. Records of one epoch have one writer, so two logs that agree on the epoch of an offset agree on the record there.
-4. Where the log forked its cache shows no epochs: see the part on forks.
+
+Rules of forks: the offsets of records whose epochs the epoch cache of their log has lost
+
+1. A record of a lower epoch after records of higher ones evicts their entries (LeaderEpochFileCache#assign):
+
+       offset      0   1   2   3   4                              cache before   0@0  2@2
+       epoch       0   0   2   2   1  <- appended at 4            cache after    0@0  1@4     lost: offsets 2 and 3
+
+   The broker still answers from that cache, but it does not show the epochs of the records from the first evicted entry to
+   the appended record. Only generations before KIP-320 let that happen.
+2. What an unclean restart makes of such a log depends on where recovery begins: LogSegment#recover adds the epochs above
+   the latest as it reads them. So the cache is unknown until an event reports it.
 """
 
 from tidegauge.conformance.judge import fields as field
@@ -21,19 +36,7 @@ from tidegauge.impl.rules import (
 )
 from tidegauge.traces.columns import UNKNOWN
 
-# Forks of a log: the offsets of records whose epochs its epoch cache has lost.
-#
-# Rules of this part
-#
-# 1. A record of a lower epoch after records of higher ones evicts their entries (LeaderEpochFileCache#assign):
-#
-#        offset      0   1   2   3   4                              cache before   0@0  2@2
-#        epoch       0   0   2   2   1  <- appended at 4            cache after    0@0  1@4     lost: offsets 2 and 3
-#
-# The broker still answers from that cache, but it does not show the epochs of the records from the first evicted entry to
-# the appended record. Only generations before KIP-320 let that happen.
-# 2. What an unclean restart makes of such a log depends on where recovery begins: LogSegment#recover adds the epochs above
-# the latest as it reads them. So the cache is unknown until an event reports it.
+# Forks of a log. The two offsets of one stand in the cells behind the room for entries.
 
 
 def fork_start(st: s.State, log: int) -> int:
@@ -47,7 +50,7 @@ def fork_end(st: s.State, log: int) -> int:
 
 
 def fork(st: s.State, log: int, start: int, end: int) -> None:
-    """Note that the epochs of the records in [start, end) are lost too."""
+    """Widen the fork of a log, or begin one: the epochs of the records in [start, end) are lost."""
     forked = fork_end(st, log) > 0
     st[s.epochs_row(st, log), st[s.PARTITION, s.CACHE_ROOM]] = min(start, fork_start(st, log)) if forked else start
     st[s.starts_row(st, log), st[s.PARTITION, s.CACHE_ROOM]] = max(end, fork_end(st, log))
@@ -66,7 +69,7 @@ def copy_fork(st: s.State, log: int, to: int) -> None:
 
 
 def reload_fork(st: s.State, b: int, leo: int) -> None:
-    """Make the cache of replica b unknown after an unclean stop, if its log forked: see rule 2."""
+    """Make the cache of b unknown after an unclean stop, if its log forked (rule 2 of forks); the log now ends at `leo`."""
     if fork_end(st, b) > 0:
         st[s.REPLICAS + b, s.CACHED] = UNKNOWN
         if leo != UNKNOWN:
@@ -82,7 +85,10 @@ def cache_latest(st: s.State, b: int) -> int:
 
 
 def cache_assign(st: s.State, b: int, epoch: int, start: int) -> None:
-    """Append an entry; with an unknown epoch or start the cache becomes unknown. LeaderEpochFileCache#assign."""
+    """Append an entry to the cache of replica b: `epoch` begins at offset `start`. LeaderEpochFileCache#assign.
+
+    With an unknown epoch or start the cache becomes unknown.
+    """
     n = st[s.REPLICAS + b, s.CACHED]
     if n == UNKNOWN:
         return
@@ -105,7 +111,10 @@ def cache_assign(st: s.State, b: int, epoch: int, start: int) -> None:
 
 
 def cache_truncate(st: s.State, b: int, end: int) -> None:
-    """Remove entries that start at or after `end`. LeaderEpochFileCache#truncateFromEnd."""
+    """Remove entries of b's cache that start at or after `end`, where its log now ends; if UNKNOWN, the cache becomes so.
+
+    LeaderEpochFileCache#truncateFromEnd.
+    """
     n = st[s.REPLICAS + b, s.CACHED]
     if end != UNKNOWN:
         truncate_fork(st, b, end)
@@ -118,14 +127,17 @@ def cache_truncate(st: s.State, b: int, end: int) -> None:
 
 
 def cache_raise(st: s.State, b: int, start: int) -> None:
-    """Remove entries before a new log start, but for the one that covers it. LeaderEpochFileCache#truncateFromStart."""
+    """Remove entries of b's cache before a new log start, but for the last one of them, which then begins at that start.
+
+    LeaderEpochFileCache#truncateFromStart.
+    """
     n = st[s.REPLICAS + b, s.CACHED]
     if n == UNKNOWN:
         return
     covers = truncate_from_start_covers(s.entries(st, s.starts_row(st, b), n), start)
     if covers == 0:
         return
-    # The entry that covers the new start stays and begins there; those before it go.
+    # `covers` counts the entries up to the one that covers the new start: that one stays and begins there.
     for i in range(covers - 1, n):
         st[s.epochs_row(st, b), i - covers + 1] = st[s.epochs_row(st, b), i]
         st[s.starts_row(st, b), i - covers + 1] = st[s.starts_row(st, b), i]
@@ -133,38 +145,44 @@ def cache_raise(st: s.State, b: int, start: int) -> None:
     st[s.REPLICAS + b, s.CACHED] = n - covers + 1
 
 
-def epoch_at(st: s.State, row: int, n: int, offset: int) -> int:
-    """Return the epoch of the record at `offset` by the first n entries of a log; UNKNOWN below them and in a fork."""
-    known = count_at_most(s.entries(st, s.starts_row(st, row), n), offset)
-    if known == 0 or fork_start(st, row) <= offset < fork_end(st, row):
+def epoch_at(st: s.State, log: int, n: int, offset: int) -> int:
+    """Return the epoch of the record at `offset` by the first n entries of log number `log`.
+
+    UNKNOWN below the first entry, and in a fork.
+    """
+    begun = count_at_most(s.entries(st, s.starts_row(st, log), n), offset)
+    if begun == 0 or fork_start(st, log) <= offset < fork_end(st, log):
         return UNKNOWN
-    return int(st[s.epochs_row(st, row), known - 1])
+    return int(st[s.epochs_row(st, log), begun - 1])
 
 
-def next_start(st: s.State, row: int, n: int, offset: int, end: int) -> int:
-    """Return the first entry start above `offset`, at most `end`."""
-    known = count_at_most(s.entries(st, s.starts_row(st, row), n), offset)
-    if known == n or st[s.starts_row(st, row), known] > end:
+def next_start(st: s.State, log: int, n: int, offset: int, end: int) -> int:
+    """Return the first start above `offset` of the first n entries of a log; `end` where that is lower or there is none."""
+    begun = count_at_most(s.entries(st, s.starts_row(st, log), n), offset)
+    if begun == n or st[s.starts_row(st, log), begun] > end:
         return end
-    return int(st[s.starts_row(st, row), known])
+    return int(st[s.starts_row(st, log), begun])
 
 
-def agree_until(st: s.State, one: int, one_cached: int, two: int, two_cached: int, start: int, end: int) -> int:
-    """Return the first offset in [start, end) where two logs have records of different epochs; `end` without one."""
+def agree_until(st: s.State, first: int, first_cached: int, second: int, second_cached: int, start: int, end: int) -> int:
+    """Return the first offset in [start, end) where two logs have records of different epochs; `end` without one.
+
+    `first` and `second` are the numbers of the logs, the `.._cached` how many entries their caches have.
+    """
     at = start
     while at < end:
-        first = epoch_at(st, one, one_cached, at)
-        second = epoch_at(st, two, two_cached, at)
+        first_epoch = epoch_at(st, first, first_cached, at)
+        second_epoch = epoch_at(st, second, second_cached, at)
         # Where one of the logs does not show the epoch nothing is known to differ.
-        if first != second and first != UNKNOWN and second != UNKNOWN:
+        if first_epoch != second_epoch and first_epoch != UNKNOWN and second_epoch != UNKNOWN:
             return at
         # Within one entry of both caches all records have these two epochs: go to where the next entry of either begins.
-        at = min(next_start(st, one, one_cached, at, end), next_start(st, two, two_cached, at, end))
+        at = min(next_start(st, first, first_cached, at, end), next_start(st, second, second_cached, at, end))
     return end
 
 
 def copy_entries(st: s.State, log: int, n: int, follower: int, base: int, end: int) -> None:
-    """Assign to the follower's cache the epochs that the first `n` entries of `log`, a number of a log, give [base, end)."""
+    """Append to the follower's cache the epochs that the first `n` entries of log number `log` show in [base, end)."""
     at = base
     while at < end:
         cache_assign(st, follower, epoch_at(st, log, n, at), at)
@@ -172,7 +190,7 @@ def copy_entries(st: s.State, log: int, n: int, follower: int, base: int, end: i
 
 
 def same_or_unknown(st: s.State, rule: int, end: int, same: int) -> None:
-    """Check that two logs have the same records up to `end`; up to `same` they do."""
+    """Check by `rule` that two logs have the same records up to `end`; `same` is up to where they do, at most `end`."""
     # Below a log start that is not reported, records may differ that retention has deleted from one of the two logs.
     if same < end and not deletions_known(st):
         undecided(st, rule, 1 << field.LOG_START)
@@ -181,7 +199,7 @@ def same_or_unknown(st: s.State, rule: int, end: int, same: int) -> None:
 
 
 def has_entry(st: s.State, b: int, epoch: int, start: int) -> bool:
-    """Return whether a known cache has this entry."""
+    """Return whether the cache of replica b, whose length is known, has an entry with this epoch and start."""
     for i in range(st[s.REPLICAS + b, s.CACHED]):
         if st[s.epochs_row(st, b), i] == epoch and st[s.starts_row(st, b), i] == start:
             return True
@@ -189,7 +207,7 @@ def has_entry(st: s.State, b: int, epoch: int, start: int) -> bool:
 
 
 def check_order(st: s.State, b: int) -> None:
-    """Check EPOCH-02: epochs and starts of a known cache rise strictly, and no entry starts above the log end."""
+    """Check EPOCH-02: epochs and starts of b's cache, which is known, rise strictly, and none starts above the log end."""
     n = st[s.REPLICAS + b, s.CACHED]
     epochs, starts = s.epochs_row(st, b), s.starts_row(st, b)
     for i in range(1, n):
@@ -206,12 +224,12 @@ def check_order(st: s.State, b: int) -> None:
 
 
 def copy_log_to_term(st: s.State, b: int, term: int) -> None:
-    """Copy the cache of replica b to the row of a term."""
-    row = st[s.OPTION, s.BROKERS] + term
+    """Copy the epoch cache of replica b to the log of term number `term`: the log that b is elected with."""
+    log = st[s.OPTION, s.BROKERS] + term
     for i in range(st[s.REPLICAS + b, s.CACHED]):
-        st[s.epochs_row(st, row), i] = st[s.epochs_row(st, b), i]
-        st[s.starts_row(st, row), i] = st[s.starts_row(st, b), i]
-    copy_fork(st, b, row)
+        st[s.epochs_row(st, log), i] = st[s.epochs_row(st, b), i]
+        st[s.starts_row(st, log), i] = st[s.starts_row(st, b), i]
+    copy_fork(st, b, log)
 
 
 def set_log_start(st: s.State, b: int, log_start: int) -> None:
@@ -229,7 +247,7 @@ def set_log_start(st: s.State, b: int, log_start: int) -> None:
 
 
 def deletions_known(st: s.State) -> bool:
-    """Return whether DELETED_UPTO is right: no log start was ever unknown."""
+    """Return whether DELETED_UPTO, below which records may be deleted, is right: no log start is or was unknown."""
     for b in range(st[s.OPTION, s.BROKERS]):
         if st[s.REPLICAS + b, s.LOG_START] == UNKNOWN:
             return False
@@ -237,7 +255,10 @@ def deletions_known(st: s.State) -> bool:
 
 
 def inputs_missing(cached: int, leo: int, log_start: int, offset: int, last: int) -> int:
-    """Return the fields that would have given those inputs of a look-up in the cache that are unknown."""
+    """Return a bit mask of the fields that would have given the arguments that are UNKNOWN.
+
+    They are the inputs of a look-up in an epoch cache: its length, log end, log start, fetch offset and last fetched epoch.
+    """
     missing = 0
     if cached == UNKNOWN:
         missing |= 1 << field.EPOCHS

@@ -5,6 +5,9 @@ Rules of this file
 1. A reported value wins: after a failed check the judge continues with the observed value, so that one fault is one failure
    and not a series of them.
 2. A value that is not reported is derived where every input is known, and becomes unknown otherwise.
+3. `st` is the judge's table (conformance.judge.state), `b` the broker that reports the event, whose row is REPLICAS + b, and
+   `fieldno` the position of the field that has the reported value. UNKNOWN: no event shows the value. `missing` is a bit
+   mask of the fields without which an expected value is UNKNOWN: then the check is undecided for lack of them.
 """
 
 from tidegauge.conformance.judge import fields as field
@@ -19,7 +22,7 @@ from tidegauge.traces.columns import UNKNOWN
 
 
 def alive(st: s.State, b: int) -> None:
-    """Check LIFE-01: a broker that is down reports nothing."""
+    """Check LIFE-01: a broker that is down reports nothing. From here on b counts as running."""
     if st[s.REPLICAS + b, s.UP] == UNKNOWN:
         st[s.REPLICAS + b, s.UP] = 1
     else:
@@ -28,7 +31,10 @@ def alive(st: s.State, b: int) -> None:
 
 
 def responds(st: s.State, b: int, error: int) -> None:
-    """Check LIFE-01 of a broker that answers: without the replica it answers too. ReplicaManager#getPartitionOrError."""
+    """Check LIFE-01 of a broker that answers a request with this error code; NONE or another.
+
+    A broker that runs without the replica answers too (ReplicaManager#getPartitionOrError), with an error.
+    """
     # A broker may be asked for a partition it has no metadata of yet, or while it has the deleted topic of the same name:
     # that does not show that the replica runs.
     if error in OF_ANOTHER_TOPIC:
@@ -41,7 +47,10 @@ def responds(st: s.State, b: int, error: int) -> None:
 
 
 def acts_on(st: s.State, b: int, partition_epoch: int) -> None:
-    """Check EPOCH-06: metadata, or a response to a proposal, is not older than what b acts on. Partition#makeLeader."""
+    """Check EPOCH-06: metadata, or a response to a proposal, is not older than what b acts on. Partition#makeLeader.
+
+    From here on b acts on `partition_epoch`.
+    """
     old = st[s.REPLICAS + b, s.PARTITION_EPOCH]
     if UNKNOWN in (old, partition_epoch):
         undecided(st, RULE.EPOCH_06, 1 << field.PARTITION_EPOCH)
@@ -65,7 +74,10 @@ def set_hw(st: s.State, b: int, hw: int) -> None:
 
 
 def leo_unmoved(st: s.State, b: int, reported: int, fieldno: int) -> None:
-    """Check LOG-01 and TRUNC-04: LEO is what the last event left. A lower one is a truncation that is not reported."""
+    """Check LOG-01 and TRUNC-04: LEO is what the last event left.
+
+    A lower one is a truncation that no event reports (TRUNC-04), a higher one an append that none reports (LOG-01).
+    """
     if reported == UNKNOWN:
         return
     leo = st[s.REPLICAS + b, s.LEO]
@@ -90,7 +102,7 @@ def hw_unmoved(st: s.State, b: int, reported: int, fieldno: int) -> None:
 
 
 def log_unmoved(st: s.State, b: int, before: ReportedLog) -> None:
-    """Check that an event finds the log that the one before it left."""
+    """Check that log end and high watermark are, before an event, what the event before it left."""
     leo_unmoved(st, b, before.leo, field.LEO_BEFORE)
     hw_unmoved(st, b, before.hw, field.HW_BEFORE)
 
@@ -102,13 +114,13 @@ def take_first_log_start(st: s.State, b: int, reported: int) -> None:
 
 
 def leo_becomes(st: s.State, b: int, rule: int, expected: int, reported: int, missing: int) -> None:
-    """Judge LEO after an event that moves it."""
+    """Check by `rule` the LEO that an event reports after moving it, and set it; without a report, to the expected one."""
     same(st, rule, field.LEO, expected, reported, missing)
     set_leo(st, b, reported if reported != UNKNOWN else expected)
 
 
 def hw_becomes(st: s.State, b: int, rule: int, expected: int, reported: int, missing: int) -> None:
-    """Judge HW after an event that moves it."""
+    """Check by `rule` the HW that an event reports after moving it, and set it; without a report, to the expected one."""
     same(st, rule, field.HW, expected, reported, missing)
     set_hw(st, b, reported if reported != UNKNOWN else expected)
 
@@ -120,7 +132,10 @@ def believe(st: s.State, b: int, leo: int, hw: int) -> None:
 
 
 def fail_peer(st: s.State, code: int, peer: int) -> None:
-    """Fail a request, a response or a proposal whose peer is no broker, or the broker that reports it."""
+    """Fail an event whose peer is no broker, or the broker that reports it; `code` is the kind of the event.
+
+    An event that does not report its peer (UNKNOWN) does not fail. The rule is that of the request, response or proposal.
+    """
     if peer == UNKNOWN:
         return
     rule = RULE.FETCH_10

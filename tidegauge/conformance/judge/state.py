@@ -247,62 +247,65 @@ def allocate(options: Sequence[int], room: int, failures: int, past: int) -> Sta
 
 
 def has_switch(st: State, switch: int, b: int) -> bool:
-    """Return whether broker b has a switch of the profiles."""
+    """Return whether broker b has a switch of the profiles; `switch` is its column in row OPTION."""
     return bool(st[OPTION, switch] >> b & 1 == 1)
 
 
 def pair(st: State, follower: int, leader: int) -> int:
-    """Return the row of a follower and its leader."""
+    """Return the row of what is in flight between a follower and a leader, and of what the leader recorded of it."""
     return int(st[PARTITION, AT_PAIRS] + follower * st[OPTION, BROKERS] + leader)
 
 
 def epochs_row(st: State, log: int) -> int:
-    """Return the row of a log's epochs."""
+    """Return the row of the epochs of the entries of log number `log` (rule 2)."""
     return int(st[PARTITION, AT_LOGS] + 2 * log)
 
 
 def starts_row(st: State, log: int) -> int:
-    """Return the row of the offsets at which a log's epochs start."""
+    """Return the row of the offsets at which the epochs of log number `log` start (rule 2)."""
     return int(st[PARTITION, AT_LOGS] + 2 * log + 1)
 
 
 def registration(st: State, at: int) -> int:
-    """Return the row of a registration."""
+    """Return the row of registration number `at`: a leader epoch with its leader and ISR, sorted by epoch."""
     return int(st[PARTITION, AT_REGISTRATIONS] + at)
 
 
 def term(st: State, at: int) -> int:
-    """Return the row of a term."""
+    """Return the row of term number `at`: one leader epoch of one leader."""
     return int(st[PARTITION, AT_TERMS] + at)
 
 
 def entries(st: State, row: int, n: int) -> Sequence[int]:
-    """Return the first n values of a row, as the functions of impl.rules take them."""
+    """Return the first n values of a row, such as the epochs of a log, as the functions of impl.rules take them."""
     return st[row, :n]  # type: ignore[return-value]
 
 
 def flags(st: State, row: int, n: int) -> Sequence[bool]:
-    """Return the first n values of a row as truth values."""
+    """Return the first n values of a row, 0 or 1 each, typed as the truth values that impl.rules takes."""
     return st[row, :n]  # type: ignore[return-value]
 
 
 def forget(st: State, trace: int) -> None:
-    """Make everything unknown: another trace begins."""
+    """Make everything unknown: the trace with number `trace` begins."""
     n = st[OPTION, BROKERS]
     for b in range(n):
         for k in range(REPLICA):
             st[REPLICAS + b, k] = UNKNOWN
+        # The cells behind the room for entries: no record's epoch is lost (rule 2).
         st[epochs_row(st, b), st[PARTITION, CACHE_ROOM]] = 0
         st[starts_row(st, b), st[PARTITION, CACHE_ROOM]] = 0
     for row in range(st[PARTITION, AT_PAIRS], st[PARTITION, AT_PAIRS] + n * n):
         for k in range(PAIR):
             st[row, k] = UNKNOWN
+    # The columns before REGISTRATIONS are what the controller has registered.
     for k in range(REGISTRATIONS):
         st[PARTITION, k] = UNKNOWN
     for k in (REGISTRATIONS, OBSERVED, COMPLETE_FROM, ELECTIONS_UNOBSERVED, DELETIONS_UNOBSERVED):
         st[PARTITION, k] = 0
     st[PARTITION, FIRST_EPOCH] = UNKNOWN
     st[PARTITION, TERMS] = 0
+    # -1: below every leader epoch, so there was no unclean election, and no registration was forgotten.
     st[PARTITION, UNCLEAN] = -1
     st[PARTITION, DELETED_UPTO] = 0
     st[PARTITION, FORGOTTEN_UPTO] = -1

@@ -4,7 +4,9 @@ Rules of this file
 
 1. Every check of the judge ends in exactly one of `decide`, `same`, `as_expected` or `undecided`, so the tallies reconcile.
 2. The first failure of a rule in a trace is kept with its row and the two values; later ones are only counted.
-3. `missing` is a bit mask of the fields that would have decided it.
+3. `st` is the judge's table (conformance.judge.state). `rule` is the number of the rule, `field` the position of the field
+   that was compared (conformance.judge.fields), `expected` and `actual` its two values. `missing` is a bit mask of the
+   fields that would have decided it. UNKNOWN: no event shows the value.
 """
 
 from tidegauge.conformance.judge import state as s
@@ -12,7 +14,7 @@ from tidegauge.traces.columns import UNKNOWN
 
 
 def decide(st: s.State, rule: int, ok: bool, field: int, expected: int, actual: int) -> None:
-    """Count a check that could be decided; `field` is what was compared."""
+    """Count a check that could be decided: it held if `ok`, else it failed with the two values of `field`."""
     if ok:
         st[s.TALLIES + rule, s.HELD_COUNT] += 1
     else:
@@ -62,9 +64,12 @@ def as_expected(st: s.State, rule: int, field: int, expected: int, actual: int) 
         decide(st, rule, expected == actual, field, expected, actual)
 
 
-def counted_again(st: s.State, rule: int, times: int, held: int, failed_before: int, undecided_before: int) -> None:
-    """Count the checks that were added since these counts `times` more: one comparison stands for as many claims."""
+def counted_again(st: s.State, rule: int, times: int, held_before: int, failed_before: int, undecided_before: int) -> None:
+    """Count the checks of a rule since the three counts `.._before` were read `times` more.
+
+    A claim that was inherited is compared once and stands for those of several terms (conformance.judge.compaction).
+    """
     row = s.TALLIES + rule
-    st[row, s.HELD_COUNT] += times * (st[row, s.HELD_COUNT] - held)
+    st[row, s.HELD_COUNT] += times * (st[row, s.HELD_COUNT] - held_before)
     st[row, s.FAILED_COUNT] += times * (st[row, s.FAILED_COUNT] - failed_before)
     st[row, s.UNDECIDED_COUNT] += times * (st[row, s.UNDECIDED_COUNT] - undecided_before)

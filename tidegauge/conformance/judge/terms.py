@@ -9,9 +9,14 @@ Rules of this file
 3. An unclean election (or one that may have been) between two terms ends the claim of the earlier one.
 4. A term carries the claims of terms before it that were removed (conformance.judge.compaction), and counts them all.
 5. A broker acknowledges what it has appended itself, maybe after its term. So its own records in a term, from the log it
-was elected with (T_LEO) to where they ended (T_END), say which append an acknowledged offset belongs to:
+   was elected with (T_LEO) to where they ended (T_END), say which append an acknowledged offset belongs to:
 
        b1   epoch 0 appends 5..7    epoch 1 of b2: b1 truncates to 5, copies 5..9    acknowledges up to 7: lost
+
+`st` is the judge's table (conformance.judge.state), `t` the number of a term, whose row is s.term(st, t), and n + t the
+number of its log, with n brokers. A *claim* is a column of a term, T_COMMITTED or T_ACKED: the offset up to which every
+later leader must have the term's log. UNKNOWN, which is below every number: no event shows the value. -1 (UNDEFINED): there
+is none.
 """
 
 from tidegauge.conformance.judge import fields as field
@@ -27,7 +32,7 @@ from tidegauge.traces.columns import UNKNOWN
 def add_registration(st: s.State, epoch: int, leader: int, isr: int, partition_epoch: int, replicas: int) -> None:
     """Note that `leader` leads `epoch`; the ISR is UNKNOWN if the controller left it out, -1 if a replica reported this.
 
-    Registrations are a sorted set, so a search for an epoch ends early, and the same reports in another order are the same
+    Registrations are a sorted set: a search for an epoch ends early, and the same reports in another order give the same
     table.
     """
     room_for_a_registration(st)
@@ -47,6 +52,7 @@ def add_registration(st: s.State, epoch: int, leader: int, isr: int, partition_e
         if order < 0:
             break
         at -= 1
+    # It was written behind the last one: move it to its place, and those after it up by one.
     if at < n:
         for k in range(s.R_EPOCH, s.R_REPLICAS + 1):
             value = st[row, k]
@@ -57,18 +63,18 @@ def add_registration(st: s.State, epoch: int, leader: int, isr: int, partition_e
 
 
 def check_one_leader(st: s.State, epoch: int, leader: int) -> None:
-    """Check EPOCH-04: a leader epoch has one leader, whichever node reports it; a new one is noted."""
-    known = leader_of(st, epoch, leader)
-    if known == UNKNOWN:
+    """Check EPOCH-04: a leader epoch has one leader, whichever node reports it. The first report becomes a registration."""
+    leader_before = leader_of(st, epoch, leader)
+    if leader_before == UNKNOWN:
         add_registration(st, epoch, leader, -1, UNKNOWN, UNKNOWN)
     else:
-        decide(st, RULE.EPOCH_04, known == leader, field.LEADER, known, leader)
+        decide(st, RULE.EPOCH_04, leader_before == leader, field.LEADER, leader_before, leader)
 
 
 def open_term(st: s.State, b: int) -> None:
     """Note that replica b, whose epoch and log are up to date, begins to lead; check DATA-01 and DATA-03."""
-    # Such a term could be accused wrongly: an unclean election in a removed epoch can no longer be seen; and a leader that
-    # was elected before it lost its disk may be back before its session has ended, and leads on without it.
+    # In these epochs it opens none. The term could be accused wrongly: an unclean election in a removed epoch can no longer
+    # be seen; and a leader that was elected before it lost its disk may be back before its session has ended, and leads on.
     if st[s.REPLICAS + b, s.EPOCH] <= max(st[s.PARTITION, s.FORGOTTEN_UPTO], st[s.REPLICAS + b, s.LOST_UPTO]):
         forget_appends(st, b)
         return
@@ -93,7 +99,7 @@ def open_term(st: s.State, b: int) -> None:
 
 
 def term_of(st: s.State, leader: int, epoch: int) -> int:
-    """Return the term of a leader in an epoch; UNDEFINED when the trace has not reported its election."""
+    """Return the number of the term of a leader in an epoch; -1 when the trace has not reported its election."""
     for t in range(st[s.PARTITION, s.TERMS] - 1, -1, -1):
         if st[s.term(st, t), s.T_EPOCH] == epoch and st[s.term(st, t), s.T_LEADER] == leader:
             return t
@@ -101,7 +107,7 @@ def term_of(st: s.State, leader: int, epoch: int) -> int:
 
 
 def commit(st: s.State, b: int, end: int) -> None:
-    """Note that leader b has shown a high watermark of `end`."""
+    """Note that leader b has a high watermark of `end`; check DATA-01 against later terms if it raises the term's claim."""
     t = st[s.REPLICAS + b, s.TERM]
     if t >= 0 and end > st[s.term(st, t), s.T_COMMITTED]:
         st[s.term(st, t), s.T_COMMITTED] = end
@@ -117,25 +123,26 @@ def close_term(st: s.State, b: int) -> None:
 
 
 def forget_appends(st: s.State, b: int) -> None:
-    """Note that b may have appended, and led, unseen: where its own records end is unknown."""
+    """Note that b may have led and appended without an event: where its own records end in each of its terms is unknown."""
     for t in range(st[s.PARTITION, s.TERMS]):
         if st[s.term(st, t), s.T_LEADER] == b:
             st[s.term(st, t), s.T_END] = UNKNOWN
 
 
 def term_of_append(st: s.State, b: int, end: int) -> int:
-    """Return the term in which b last appended the record that ends at `end`; below 0 where that is not known."""
-    found = -1
+    """Return the number of the term in which b last appended the record that ends at `end`; -1 where that is not known."""
+    appended_in = -1
     for t in range(st[s.PARTITION, s.TERMS]):
         if st[s.term(st, t), s.T_LEADER] == b:
             first, last = st[s.term(st, t), s.T_LEO], st[s.term(st, t), s.T_END]
             if t == st[s.REPLICAS + b, s.TERM]:
                 last = st[s.REPLICAS + b, s.LEO]
-            if first < end and UNKNOWN in (first, last):  # UNKNOWN is below every number
-                found = -1
+            # It may have appended the record in this term, or not: UNKNOWN is below every number, so `first` may be it.
+            if first < end and UNKNOWN in (first, last):
+                appended_in = -1
             elif first < end <= last:
-                found = t
-    return found
+                appended_in = t
+    return appended_in
 
 
 def last_term_with(st: s.State, b: int, end: int, t: int) -> int:
@@ -146,18 +153,21 @@ def last_term_with(st: s.State, b: int, end: int, t: int) -> int:
         b1   epoch 2 appends 5, epoch 4 commits 5       b2   epoch 3, without 5: right, it was not committed yet
     """
     epoch, n = st[s.term(st, t), s.T_EPOCH], st[s.OPTION, s.BROKERS]
-    found = t
+    latest = t
     for later in range(t + 1, st[s.PARTITION, s.TERMS]):
         row = s.term(st, later)
         if st[row, s.T_LEADER] == b and (st[row, s.T_LEO] == UNKNOWN or st[row, s.T_LEO] >= end):
             cached = st[row, s.T_CACHED]
             if cached == UNKNOWN or epoch_at(st, n + later, cached, end - 1) in (epoch, UNKNOWN):
-                found = later
-    return found
+                latest = later
+    return latest
 
 
 def acknowledge(st: s.State, b: int, end: int, epoch: int) -> None:
-    """Note that b has acknowledged, with acks=all, its append up to `end` in leader epoch `epoch`, which may be UNKNOWN."""
+    """Note that b has acknowledged, with acks=all, its append up to `end` in leader epoch `epoch`, which may be UNKNOWN.
+
+    Check DATA-03 against b's own log, and against later terms if this raises the claim of the term.
+    """
     t = -1
     if epoch != UNKNOWN:
         acked_record_kept(st, b, end, epoch)
@@ -179,24 +189,25 @@ def acknowledge(st: s.State, b: int, end: int, epoch: int) -> None:
 
 
 def acked_record_kept(st: s.State, b: int, end: int, epoch: int) -> None:
-    """Check DATA-03 where b says which record it acknowledges: its log has that one at the offset, and no other."""
+    """Check DATA-03 where b reports the epoch of what it acknowledges up to `end`: its log has that epoch there."""
     leo, cached = st[s.REPLICAS + b, s.LEO], st[s.REPLICAS + b, s.CACHED]
     if UNKNOWN in (leo, cached) or leo < end or end <= st[s.PARTITION, s.DELETED_UPTO]:
         return
-    there = epoch_at(st, b, cached, end - 1)
-    if there in (epoch, UNKNOWN) or unclean_between(st, epoch, st[s.PARTITION, s.C_EPOCH]):
+    own_epoch = epoch_at(st, b, cached, end - 1)
+    # It has that record, or its cache does not show what it has, or an unclean election since may have cost it the record.
+    if own_epoch in (epoch, UNKNOWN) or unclean_between(st, epoch, st[s.PARTITION, s.C_EPOCH]):
         return
-    if deletions_known(st) and elections_reported(st, epoch, there):
-        decide(st, RULE.DATA_03, False, field.REC_EPOCH, epoch, there)
+    if deletions_known(st) and elections_reported(st, epoch, own_epoch):
+        decide(st, RULE.DATA_03, False, field.REC_EPOCH, epoch, own_epoch)
     else:
         undecided(st, RULE.DATA_03, 1 << field.CLEAN | 1 << field.LOG_START)
 
 
 def check_later_terms(st: s.State, t: int, claim: int, rule: int) -> None:
-    """Check a grown claim of term t against every later term already reported.
+    """Check by `rule` a claim of term t that has grown against every later term that is reported already.
 
-    Logs of several brokers are merged by their clocks, so the election of the next leader may come before the line in which
-    the one before it commits.
+    `claim` is its column. Logs of several brokers are merged by their clocks, so the election of the next leader may come
+    before the line in which the one before it commits.
     """
     for later in range(st[s.PARTITION, s.TERMS]):
         if st[s.term(st, later), s.T_EPOCH] > st[s.term(st, t), s.T_EPOCH]:
@@ -204,7 +215,10 @@ def check_later_terms(st: s.State, t: int, claim: int, rule: int) -> None:
 
 
 def check_claim(st: s.State, earlier: int, later: int, claim: int, rule: int) -> None:
-    """Check DATA-01 or DATA-03: the later leader was elected with everything the earlier one claims."""
+    """Check DATA-01 or DATA-03 (`rule`): the leader of term `later` was elected with everything that `earlier` claims.
+
+    `claim` is the column of the claim, by the rule: T_COMMITTED or T_ACKED, or the highest one of removed terms.
+    """
     if st[s.term(st, earlier), s.T_EPOCH] >= st[s.term(st, later), s.T_EPOCH]:
         return
     if unclean_between(st, int(st[s.term(st, earlier), s.T_EPOCH]), int(st[s.term(st, later), s.T_EPOCH])):
@@ -232,10 +246,17 @@ def check_claim(st: s.State, earlier: int, later: int, claim: int, rule: int) ->
 
 
 def check_inherited_claims(st: s.State, carrier: int, later: int, claim: int, times: int, rule: int) -> None:
-    """Check what a term claims for those that were removed: compared once, counted for each of them."""
+    """Check what term `carrier` claims for terms that were removed: compared once, counted for each of them.
+
+    `claim` is the column of that claim, `times` the column of how many terms it stands for.
+    """
     n = st[s.term(st, carrier), times]
     if n > 0:
         row = s.TALLIES + rule
-        held, failed, undecidable = st[row, s.HELD_COUNT], st[row, s.FAILED_COUNT], st[row, s.UNDECIDED_COUNT]
+        held_before, failed_before, undecided_before = (
+            st[row, s.HELD_COUNT],
+            st[row, s.FAILED_COUNT],
+            st[row, s.UNDECIDED_COUNT],
+        )
         check_claim(st, carrier, later, claim, rule)
-        counted_again(st, rule, n - 1, held, failed, undecidable)
+        counted_again(st, rule, n - 1, held_before, failed_before, undecided_before)

@@ -11,6 +11,9 @@ Rules of this file
        b1                HandleFetch 6                            FETCH-04 is undecided here: b2 may have sent it
 
 3. A node before its first event, or after its last one in a trace with missing lines, is no different.
+
+`st` is the judge's table (conformance.judge.state), `b` the number of a broker; a node is a broker, or the controller, whose
+number is that of the brokers. Bit `node` of OBSERVED is 1 while the events of that node are known.
 """
 
 from tidegauge.conformance.judge import state as s
@@ -21,7 +24,10 @@ from tidegauge.traces.columns import UNKNOWN
 
 
 def node_observed(st: s.State, node: int) -> None:
-    """Note that a node reports events; what was in flight from and to it before the first one is unknown."""
+    """Note that a node reports an event; at the first one, or the first after missing lines, what is in flight is unknown.
+
+    That is what is in flight from it to each broker, and from each broker to it.
+    """
     if st[s.PARTITION, s.OBSERVED] >> node & 1 == 0:
         st[s.PARTITION, s.OBSERVED] |= 1 << node
         if node < st[s.OPTION, s.BROKERS]:
@@ -33,15 +39,15 @@ def node_observed(st: s.State, node: int) -> None:
 
 
 def lines_missing(st: s.State, node: int) -> None:
-    """Make unknown what events in missing lines of a node may have changed."""
+    """Make unknown what events in missing lines of a node, the controller or a broker, may have changed."""
     st[s.PARTITION, s.OBSERVED] &= ~(1 << node)
     n = st[s.OPTION, s.BROKERS]
-    # The controller's lines.
+    # The controller's lines: its registration (the columns up to REGISTRATIONS), and which brokers it fences.
     if node >= n:
         changed = st[s.PARTITION, s.C_MIN_ISR] != UNKNOWN
         for k in range(s.C_LEADER, s.REGISTRATIONS):
             st[s.PARTITION, k] = UNKNOWN
-        # UNKNOWN means "that of the Config", which it no longer is: UNDEFINED, as it may have changed again.
+        # Here UNKNOWN means "never changed: that of the Config", and -1 "changed to a value that no event shows".
         if changed:
             st[s.PARTITION, s.C_MIN_ISR] = -1
         st[s.PARTITION, s.FIRST_EPOCH] = UNKNOWN
@@ -65,20 +71,23 @@ def lines_missing(st: s.State, node: int) -> None:
 
 
 def in_flight_unknown(st: s.State, p: int) -> None:
-    """Note that any request of the follower, and any number of them, may be in flight."""
+    """Note that any request, and any number of overtaken ones, may be in flight in row `p`, from a follower to a leader."""
     st[p, s.KIND] = UNKNOWN
     st[p, s.OLD_KIND] = UNKNOWN
     st[p, s.MORE_OVERTAKEN] = 1
 
 
 def forget_unobserved(st: s.State, b: int) -> None:
-    """Make unknown what events that are not reported may have changed since the last event of broker b."""
+    """Make unknown what events of kinds that the source never reports may have changed since the last event of broker b.
+
+    The option UNOBSERVED has those kinds as bits; each branch is what events of its kind change.
+    """
     kinds = st[s.OPTION, s.UNOBSERVED]
-    # A restart, too, replaces everything the broker has. Its other events are reported, so it stays an observed node.
+    # A restart changes all that missing lines may change. But the other events of b are reported, so it stays observed.
     if kinds & s.UNOBSERVED_STARTS:
-        heard = st[s.PARTITION, s.OBSERVED]
+        observed = st[s.PARTITION, s.OBSERVED]
         lines_missing(st, b)
-        st[s.PARTITION, s.OBSERVED] = heard
+        st[s.PARTITION, s.OBSERVED] = observed
         return
     # The Start after an unreported stop is reported, and resets the rest.
     if kinds & s.UNOBSERVED_STOPS:
@@ -121,7 +130,7 @@ def forget_unobserved(st: s.State, b: int) -> None:
 
 
 def unseen_role(st: s.State, b: int) -> None:
-    """Make the role of b unknown: it may lead, or follow any broker."""
+    """Make the role of b unknown, and what depends on it: it may lead, or follow any broker, in any leader epoch."""
     for k in (
         s.ROLE,
         s.EPOCH,
@@ -149,7 +158,10 @@ def log_unknown(st: s.State, b: int) -> None:
 
 
 def forget_peers(st: s.State, b: int) -> None:
-    """Make unknown what an event without a peer may have changed: the log of b, and what is in flight from and to it."""
+    """Make unknown what an event of b that does not report its peer may have changed.
+
+    That is b's log and proposal, what it recorded of followers, and what is in flight from and to it.
+    """
     log_unknown(st, b)
     for k in (s.LOG_START, s.MORE_ROUNDS, s.HW_MOVED, s.PENDING, s.PROPOSED):
         st[s.REPLICAS + b, k] = UNKNOWN

@@ -1,4 +1,35 @@
-"""Events at the controller: brokers are registered and fenced, the registration of the partition changes."""
+"""Events at the controller: brokers are registered and fenced, the registration of the partition changes.
+
+`st` is the judge's table (conformance.judge.state): the columns C_.. of row PARTITION are the partition as the controller
+has registered it last, row REPLICAS + b is broker b. A set of brokers (`isr`, `live`) is a bit mask. UNKNOWN: no event shows
+the value; it is below every number. `decide(st, rule, ok, field, expected, actual)` counts a check as held or failed,
+`undecided(st, rule, missing)` one that lacks the fields in the bit mask `missing`.
+
+Rules of assignments and of replicas that are eligible to lead when the ISR is empty (ELR, KIP-966)
+
+1. The ELR that a source reports (C_ELR) is judged, and its members may be elected; only where none is reported is it
+   computed from the ISRs (C_ELIGIBLE has either). Where no event reports the assignment it is all brokers, all the time.
+2. A replica is eligible because it left the ISR when that was too small to commit anything: as long as it keeps its log it
+   has every committed record. One that was removed, lost its disk, or stopped without flushing may lack some (LOST).
+
+       min.insync.replicas 2    ISR {1,2}   ELR {}
+         b2 leaves              ISR {1}     ELR {2}      nothing is committed from here on
+         b1 leaves              ISR {}      ELR {1,2}    so each of them has every committed record
+
+Rules of events that concern a broker, not the partition: it registers, it is fenced or unfenced
+
+1. A fencing changes the partition by an event of its own (ChangePartition), which may be missing from the trace. A
+   RegisterBroker comes after the changes that it causes.
+2. A source that reports none of these events leaves the state of the brokers unknown; so does one that reports fencing,
+   but not the end of it.
+
+Rules of changes of the registration, and of proposals that are accepted or refused
+
+1. Only the controller's own order counts here: the leader, leader epoch and ISR of one change after the other.
+2. An election from the ISR is clean. With an empty ISR, or in the change that removes its last member, the members that
+   left it while it was below min.insync.replicas are eligible (KIP-966). Any other election, or one that may be another,
+   ends every earlier claim about committed records (UNCLEAN is the latest such leader epoch).
+"""
 
 from tidegauge.conformance.judge import fields as field
 from tidegauge.conformance.judge import state as s
@@ -12,18 +43,7 @@ from tidegauge.conformance.judge.terms import add_registration, check_one_leader
 from tidegauge.impl.rules import under_min_isr
 from tidegauge.traces.columns import UNKNOWN
 
-# The assignment of the partition, and the replicas that are eligible to lead when the ISR is empty (ELR, KIP-966).
-#
-# Rules of this part
-#
-# 1. The ELR that a source reports (C_ELR) is judged, and its members may be elected; only where none is reported is it
-#    computed from the ISRs (C_ELIGIBLE has either). Where no event reports the assignment it is all brokers, all the time.
-# 2. A replica is eligible because it left the ISR when that was too small to commit anything: as long as it keeps its log it
-#    has every committed record. One that was removed, lost its disk, or stopped without flushing may lack some.
-#
-#        min.insync.replicas 2    ISR {1,2}   ELR {}
-#          b2 leaves              ISR {1}     ELR {2}      nothing is committed from here on
-#          b1 leaves              ISR {}      ELR {1,2}    so each of them has every committed record
+# The assignment, and the eligible leader replicas.
 
 
 def check_assignment(st: s.State, isr: int, assignment: Assignment) -> None:
@@ -49,35 +69,46 @@ def check_assignment(st: s.State, isr: int, assignment: Assignment) -> None:
 
 
 def check_elr(st: s.State, partition_epoch: int, isr: int, assignment: Assignment) -> None:
-    """Check CTRL-07: a replica becomes eligible by leaving the ISR, and not when it has just been assigned."""
+    """Check CTRL-07 on the ELR that a change reports, by the registration before it.
+
+    A replica becomes eligible by leaving the ISR, and not when it has just been assigned; none is while the ISR is large
+    enough.
+    """
     if assignment.elr == UNKNOWN:
         return
-    old, old_isr, old_replicas = st[s.PARTITION, s.C_ELR], st[s.PARTITION, s.C_ISR], st[s.PARTITION, s.C_REPLICAS]
+    old_elr, old_isr, old_replicas = st[s.PARTITION, s.C_ELR], st[s.PARTITION, s.C_ISR], st[s.PARTITION, s.C_REPLICAS]
     before = st[s.PARTITION, s.C_PARTITION_EPOCH]
     # A change in between was not seen, and may have made any replica eligible.
-    missed = UNKNOWN not in (before, partition_epoch) and partition_epoch != before + 1
-    if UNKNOWN in (old, old_isr) or missed:
+    change_missed = UNKNOWN not in (before, partition_epoch) and partition_epoch != before + 1
+    if UNKNOWN in (old_elr, old_isr) or change_missed:
         if st[s.PARTITION, s.C_EPOCH] != UNKNOWN:
             undecided(st, RULE.CTRL_07, 1 << field.ELR | 1 << field.ISR)
     else:
         # Members of the ISR and of the ELR before, as far as they are still replicas.
-        were = old | old_isr
+        eligible_before = old_elr | old_isr
         if old_replicas != UNKNOWN:
-            were &= old_replicas
-        decide(st, RULE.CTRL_07, assignment.elr & ~were == 0, field.ELR, assignment.elr & were, assignment.elr)
+            eligible_before &= old_replicas
+        decide(
+            st,
+            RULE.CTRL_07,
+            assignment.elr & ~eligible_before == 0,
+            field.ELR,
+            assignment.elr & eligible_before,
+            assignment.elr,
+        )
     for b in range(st[s.OPTION, s.BROKERS]):
-        # The controller knows that this broker's log may lack records (KIP-966).
+        # REGISTERED: it registered after an unclean shutdown, so the controller knows that it may lack records (KIP-966).
         if assignment.elr >> b & 1 == 1 and st[s.REPLICAS + b, s.LOST] == s.REGISTERED:
             decide(st, RULE.CTRL_07, False, field.ELR, assignment.elr & ~(1 << b), assignment.elr)
     # Once the ISR is large enough the ELR is empty. In a broker's log (LAG_RULE) min.insync.replicas may have been changed
     # before the first line.
-    known = st[s.OPTION, s.LAG_RULE] == 0 or st[s.PARTITION, s.C_MIN_ISR] != UNKNOWN
-    if isr != UNKNOWN and known and large_enough(st, isr, assignment.replicas):
+    min_isr_known = st[s.OPTION, s.LAG_RULE] == 0 or st[s.PARTITION, s.C_MIN_ISR] != UNKNOWN
+    if isr != UNKNOWN and min_isr_known and large_enough(st, isr, assignment.replicas):
         decide(st, RULE.CTRL_07, assignment.elr == 0, field.ELR, 0, assignment.elr)
 
 
 def elects_eligible(st: s.State, leader: int) -> None:
-    """Check CTRL-07: a leader elected from the ELR has kept the log with which it became eligible."""
+    """Check CTRL-07: a leader elected from the ELR has kept the log with which it became eligible (LOST is 0)."""
     if (
         st[s.PARTITION, s.C_ELR] != UNKNOWN
         and st[s.PARTITION, s.C_ELR] >> leader & 1 == 1
@@ -88,7 +119,7 @@ def elects_eligible(st: s.State, leader: int) -> None:
 
 
 def members_joined(st: s.State, old_isr: int, isr: int) -> None:
-    """Note that new members of the ISR have fetched what they lacked."""
+    """Note that brokers in `isr` and not in `old_isr` have fetched what they may have lacked: LOST becomes 0."""
     for b in range(st[s.OPTION, s.BROKERS]):
         # The new ISR is unknown: this broker may have joined it.
         if isr == UNKNOWN:
@@ -99,15 +130,21 @@ def members_joined(st: s.State, old_isr: int, isr: int) -> None:
 
 
 def large_enough(st: s.State, isr: int, replicas: int) -> bool:
-    """Return whether an ISR is known to have min.insync.replicas members, or as many as there are replicas."""
+    """Return whether an ISR is known to have min.insync.replicas members, or as many as there are replicas.
+
+    `replicas` is the assignment as a bit mask; UNKNOWN means all brokers.
+    """
     n = st[s.OPTION, s.BROKERS]
     assigned = n if replicas == UNKNOWN else size_of(replicas, n)
-    least = written_min_isr(st)
-    return least != UNKNOWN and not under_min_isr(size_of(isr, n), least, assigned)
+    min_isr = written_min_isr(st)
+    return min_isr != UNKNOWN and not under_min_isr(size_of(isr, n), min_isr, assigned)
 
 
 def update_elr(st: s.State, isr: int, assignment: Assignment) -> None:
-    """Note the eligible leader replicas. PartitionChangeBuilder#maybePopulateTargetElr."""
+    """Set who is eligible after a change to `isr`: the ELR that it reports, or what follows from the ISRs.
+
+    PartitionChangeBuilder#maybePopulateTargetElr.
+    """
     old, old_isr = st[s.PARTITION, s.C_ELIGIBLE], st[s.PARTITION, s.C_ISR]
     if assignment.elr != UNKNOWN:
         st[s.PARTITION, s.C_ELIGIBLE] = assignment.elr
@@ -124,25 +161,21 @@ def update_elr(st: s.State, isr: int, assignment: Assignment) -> None:
     st[s.PARTITION, s.C_REPLICAS] = assignment.replicas
 
 
-# Events at the controller that concern a broker, not the partition: it registers, it is fenced or unfenced.
-#
-# Rules of this part
-#
-# 1. A fencing changes the partition by an event of its own (ChangePartition), which may be missing from the trace. A
-#    RegisterBroker comes after the changes that it causes.
-# 2. A source that reports none of these events leaves the state of the brokers unknown; so does one that reports fencing,
-#    but not the end of it.
+# Events that concern a broker.
 
 
 def register_broker(st: s.State, b: int, broker_epoch: int, clean: int) -> None:
-    """Check CTRL-09: each incarnation has a higher broker epoch. After an unclean shutdown it is not eligible (CTRL-07)."""
-    known = st[s.REPLICAS + b, s.BROKER_EPOCH]
+    """Check CTRL-09: each incarnation has a higher broker epoch. After an unclean shutdown it is not eligible (CTRL-07).
+
+    `clean` is 0 where the broker registers after an unclean shutdown.
+    """
+    last_epoch = st[s.REPLICAS + b, s.BROKER_EPOCH]
     # A new incarnation registers fenced, and is unfenced when it has caught up with the metadata: where neither is reported,
     # its state is unknown.
-    if broker_epoch != known:
+    if broker_epoch != last_epoch:
         st[s.REPLICAS + b, s.FENCED] = UNKNOWN
-    if UNKNOWN not in (broker_epoch, known):
-        decide(st, RULE.CTRL_09, broker_epoch >= known, field.BROKER_EPOCH, known, broker_epoch)
+    if UNKNOWN not in (broker_epoch, last_epoch):
+        decide(st, RULE.CTRL_09, broker_epoch >= last_epoch, field.BROKER_EPOCH, last_epoch, broker_epoch)
     st[s.REPLICAS + b, s.BROKER_EPOCH] = broker_epoch
     if clean == 0:
         st[s.REPLICAS + b, s.LOST] = s.REGISTERED
@@ -162,7 +195,10 @@ def unfence_broker(st: s.State, b: int) -> None:
 
 
 def unknown_broker(st: s.State, registered: int) -> None:
-    """Make unknown what an event without a broker may have changed: it fences, unfences or registers any of them."""
+    """Make unknown what an event that names no broker may have changed: it fences, unfences or registers any of them.
+
+    `registered` is 1 where the event is a registration.
+    """
     for b in range(st[s.OPTION, s.BROKERS]):
         st[s.REPLICAS + b, s.FENCED] = UNKNOWN
         if registered == 1:
@@ -171,7 +207,10 @@ def unknown_broker(st: s.State, registered: int) -> None:
 
 
 def not_fenced(st: s.State, live: int) -> int:
-    """Return who may lead and join: `live` where a change reports it, else all but those known to be fenced."""
+    """Return the bit mask of brokers that may lead and join an ISR.
+
+    That is `live`, the unfenced brokers, where a change reports them, else all but those known to be fenced.
+    """
     if live != UNKNOWN:
         return live
     mask = (1 << st[s.OPTION, s.BROKERS]) - 1
@@ -183,20 +222,16 @@ def not_fenced(st: s.State, live: int) -> int:
 
 
 def joins_as_proposed(st: s.State, b: int, broker_epoch: int) -> None:
-    """Check CTRL-09: a replica joins the ISR in the incarnation that its leader saw (KAFKA-15221)."""
-    known = st[s.REPLICAS + b, s.BROKER_EPOCH]
-    if broker_epoch >= 0 and known != UNKNOWN:
-        decide(st, RULE.CTRL_09, broker_epoch >= known, field.BROKER_EPOCH, known, broker_epoch)
+    """Check CTRL-09: replica b joins the ISR in the incarnation that its leader saw (KAFKA-15221).
+
+    `broker_epoch` is the one that the leader proposed; below 0 where it proposed none, or no event shows it.
+    """
+    last_epoch = st[s.REPLICAS + b, s.BROKER_EPOCH]
+    if broker_epoch >= 0 and last_epoch != UNKNOWN:
+        decide(st, RULE.CTRL_09, broker_epoch >= last_epoch, field.BROKER_EPOCH, last_epoch, broker_epoch)
 
 
-# Events at the controller: the registration of the partition changes, a proposal is accepted or refused.
-#
-# Rules of this part
-#
-# 1. Only the controller's own order counts here: the leader, leader epoch and ISR of one change after the other.
-# 2. An election from the ISR is clean. With an empty ISR, or in the change that removes its last member, the members that
-#    left it while it was below min.insync.replicas are eligible (KIP-966). Any other election, or one that may be another,
-#    ends every earlier claim about committed records.
+# Changes of the registration, and proposals.
 
 
 def change_partition(
@@ -204,7 +239,7 @@ def change_partition(
 ) -> None:
     """Judge a PartitionRecord or PartitionChangeRecord. PartitionRegistration#merge.
 
-    `isr` and `live`, the brokers that are not fenced, are bit masks; `clean` is 1 where an election is known to be clean.
+    `live` are the brokers that are not fenced; `clean` is 1 where an election is known to be clean, 0 where unclean.
     """
     old_epoch = st[s.PARTITION, s.C_EPOCH]
     if reported_again(st, leader, epoch, partition_epoch, isr):
@@ -250,7 +285,7 @@ def change_partition(
 
 
 def reported_again(st: s.State, leader: int, epoch: int, partition_epoch: int, isr: int) -> bool:
-    """Return whether a change repeats the registration, as a source may do when a broker is fenced or unfenced."""
+    """Return whether a change reports the registration as it is, as a source may do when a broker is fenced or unfenced."""
     return bool(
         UNKNOWN not in (partition_epoch, st[s.PARTITION, s.C_PARTITION_EPOCH])
         and partition_epoch == st[s.PARTITION, s.C_PARTITION_EPOCH]
@@ -263,7 +298,7 @@ def reported_again(st: s.State, leader: int, epoch: int, partition_epoch: int, i
 def registration_changed(
     st: s.State, leader: int, epoch: int, partition_epoch: int, isr: int, live: int, clean: int
 ) -> None:
-    """Check CTRL-02 on the epochs of a change, then judge the election or the change of the ISR."""
+    """Check CTRL-02 on the epochs of a change, then judge the election, or the change of the ISR within a leader epoch."""
     old_leader, old_epoch, old_isr = st[s.PARTITION, s.C_LEADER], st[s.PARTITION, s.C_EPOCH], st[s.PARTITION, s.C_ISR]
     if leader == UNKNOWN or old_leader == UNKNOWN:
         undecided(st, RULE.CTRL_02, 1 << field.LEADER)
@@ -278,6 +313,7 @@ def registration_changed(
     if epoch != old_epoch:
         if leader >= 0:
             election(st, leader, epoch, old_isr, clean)
+        # Whoever was elected may not have been in the ISR.
         elif leader == UNKNOWN and clean != 1:
             st[s.PARTITION, s.UNCLEAN] = epoch
         # Leaderless although a member of the ISR is live: it should have been elected.
@@ -311,9 +347,13 @@ def isr_not_empty(st: s.State, isr: int) -> None:
 
 
 def election(st: s.State, leader: int, epoch: int, old_isr: int, clean: int) -> None:
-    """Check CTRL-01: the leader of a clean election was in the ISR, or eligible; note an unclean one."""
+    """Check CTRL-01: the leader of a clean election was in the ISR, or eligible; note an unclean one.
+
+    `old_isr` is the ISR before the change; `clean` is what the event says: 1, 0 or UNKNOWN.
+    """
     candidates = old_isr
     # With ELR the last member may leave the ISR in the change that elects another: who was eligible decides then.
+    # One bit is set in a mask m above 0 if m & (m - 1) is 0.
     last_member_left = (
         st[s.OPTION, s.ELR] == 1 and old_isr > 0 and old_isr & (old_isr - 1) == 0 and old_isr >> leader & 1 == 0
     )

@@ -2,6 +2,12 @@
 
 Rule of this file: it takes over only a response that the leader gave, and only for the offset (and, since KAFKA-18991, the
 epoch) at which it is (AbstractFetcherThread#processFetchRequest).
+
+`st` is the judge's table (conformance.judge.state): row REPLICAS + b is the replica of broker b, the follower that reports
+the event; row `p` is what is in flight between it and its leader, the RES_.. columns what the leader sent. `t` is the number
+of a term, a leader epoch of one leader. UNKNOWN: no event shows the value. `decide(st, rule, ok, field, expected, actual)`
+counts a check as held or failed, `same` compares a value with the expected one, `undecided` counts a check that lacks fields
+(a mask).
 """
 
 from tidegauge.conformance.judge import fields as field
@@ -31,7 +37,7 @@ from tidegauge.traces.columns import UNKNOWN
 
 
 def check_leader_followed(st: s.State, b: int, leader: int, epoch: int) -> None:
-    """Check FETCH-03: a request goes to the leader that the follower follows, in the epoch it knows."""
+    """Check FETCH-03: follower b sends a request to the leader that it follows, with the leader epoch that it is in."""
     role = st[s.REPLICAS + b, s.ROLE]
     if role == UNKNOWN:
         undecided(st, RULE.FETCH_03, 1 << field.LEADER)
@@ -43,7 +49,10 @@ def check_leader_followed(st: s.State, b: int, leader: int, epoch: int) -> None:
 
 
 def send_fetch(st: s.State, b: int, leader: int, epoch: int, offset: int, last: int) -> None:
-    """Judge SendFetch: the request has the follower's log end and its last epoch. RemoteLeaderEndPoint#buildFetch."""
+    """Judge SendFetch: the request has the follower's log end (FETCH-01) and its last epoch (FETCH-02).
+
+    `last` is the lastFetchedEpoch of the request. RemoteLeaderEndPoint#buildFetch.
+    """
     alive(st, b)
     check_leader_followed(st, b, leader, epoch)
     leo, n = st[s.REPLICAS + b, s.LEO], st[s.REPLICAS + b, s.CACHED]
@@ -86,7 +95,7 @@ def check_accepted(st: s.State, b: int, leader: int, epoch: int, offset: int) ->
 
 
 def not_from_leader(st: s.State, b: int, leader: int) -> None:
-    """Fail FETCH-09 for a response to a broker that does not follow, or that follows another."""
+    """Fail FETCH-09 for a response from `leader` to a broker that does not follow, or that follows another."""
     if st[s.REPLICAS + b, s.ROLE] != s.FOLLOWING:
         failed(st, RULE.FETCH_09, field.ROLE, s.FOLLOWING, st[s.REPLICAS + b, s.ROLE])
     else:
@@ -97,7 +106,7 @@ def handle_fetch_response(
     st: s.State,
     b: int,
     leader: int,
-    asked: Request,
+    request: Request,
     response: ReportedResponse,
     data: Records,
     before: ReportedLog,
@@ -106,14 +115,16 @@ def handle_fetch_response(
     reported: bool,
     pairs: s.Ints,
 ) -> None:
-    """Judge HandleFetchResponse: append, then the high watermark, then the log start.
+    """Judge HandleFetchResponse: follower b appends the records, then takes over the high watermark, then the log start.
 
+    `request` is what it had asked for, `response` and `data` what the leader answered, as far as b reports them. `log_start`
+    is its log start afterwards; if `reported`, `pairs` are the epochs of the records: epoch and first offset, in turn.
     ReplicaFetcherThread#processPartitionData.
     """
     alive(st, b)
     log_unmoved(st, b, before)
     p = s.pair(st, b, leader)
-    epoch, offset, res_hw, res_log_start = asked.epoch, asked.offset, response.hw, response.log_start
+    epoch, offset, res_hw, res_log_start = request.epoch, request.offset, response.hw, response.log_start
     carries_no_error(st, response.error)
     kind = st[p, s.KIND]
     # Fields of the request that the follower does not report are those of the request in flight.
@@ -121,6 +132,7 @@ def handle_fetch_response(
         epoch = st[p, s.REQ_EPOCH] if epoch == UNKNOWN else epoch
         offset = st[p, s.REQ_OFFSET] if offset == UNKNOWN else offset
     check_accepted(st, b, leader, epoch, offset)
+    # With fencing (KIP-320) the response is of the leader epoch that the request names.
     t = term_of(st, leader, epoch) if s.has_switch(st, s.FENCING, b) else -1
     # KAFKA-14704: a follower that takes the high watermark, or records, from a response that shows where the logs diverge.
     # Its truncation is an event of its own (HandleDivergingResponse), so the response stays in flight below.
@@ -157,19 +169,27 @@ def handle_fetch_response(
     append_fetched(st, b, t, data, after.leo, reported, pairs)
     follow_hw(st, b, res_hw, after.hw)
     raise_log_start(st, b, res_log_start, log_start)
+    # A diverging response is consumed by the truncation that follows.
     if kind != s.DIVERGED:
         st[p, s.KIND] = s.NOTHING
     hw_within_log(st, b)
 
 
 def log_start_as_sent(st: s.State, p: int, log_start: int) -> None:
-    """Check FETCH-10: the log start is taken over as it was answered, but for brokers' logs, where lines may be late."""
+    """Check FETCH-10: the log start is taken over as the leader sent it.
+
+    It is not checked in brokers' logs (LAG_RULE), where the line of a log start may be late.
+    """
     if log_start >= 0 and st[s.OPTION, s.LAG_RULE] == 0:
         same_as_sent(st, field.RES_LOG_START, st[p, s.RES_LOG_START], log_start)
 
 
 def append_fetched(st: s.State, b: int, t: int, data: Records, leo: int, reported: bool, pairs: s.Ints) -> None:
-    """Check APPEND-02: fetched records go to the follower's log end, none of an epoch above its own (KAFKA-18723)."""
+    """Check APPEND-02: fetched records go to the follower's log end, none of an epoch above its own (KAFKA-18723).
+
+    `t` is the term whose log the records come from, -1 where that is unknown; `leo` the log end that b reports afterwards.
+    If `reported`, `pairs` are the epochs of the records: epoch and first offset, in turn.
+    """
     before, base, end, rec_epoch = st[s.REPLICAS + b, s.LEO], data.base, data.end, data.epoch
     if reported:
         # The event reports the epochs of its records, as pairs of epoch and first offset.
@@ -189,6 +209,7 @@ def append_fetched(st: s.State, b: int, t: int, data: Records, leo: int, reporte
             decide(st, RULE.APPEND_02, base >= before, field.REC_BASE, before, base)
         own = st[s.REPLICAS + b, s.EPOCH]
         if s.has_switch(st, s.BATCH_EPOCH_FILTER, b) and rec_epoch != UNKNOWN and own != UNKNOWN:
+            # Row LEOS serves as a list of one epoch here, as batches_accepted takes it.
             st[s.LEOS, 0] = rec_epoch
             decide(st, RULE.APPEND_02, batches_accepted(s.entries(st, s.LEOS, 1), own) == 1, field.REC_EPOCH, own, rec_epoch)
         if not reported:
@@ -200,8 +221,8 @@ def append_fetched(st: s.State, b: int, t: int, data: Records, leo: int, reporte
 def epochs_of_records(st: s.State, b: int, t: int, base: int, end: int, rec_epoch: int) -> None:
     """Add the epochs of the records [base, end), of which the last has `rec_epoch`, to the follower's cache.
 
-    `t`: the term whose log the records come from, UNDEFINED where it is not known. The log of a term is fixed, so it can be
-    read here although its leader may have moved on since the response left.
+    `t`: the term whose log the records come from, -1 where that is unknown. The log of a term is fixed, so it can be read
+    here although its leader may have moved on since the response left.
     """
     latest = cache_latest(st, b)
     if rec_epoch != UNKNOWN and end - base == 1:
@@ -211,12 +232,13 @@ def epochs_of_records(st: s.State, b: int, t: int, base: int, end: int, rec_epoc
         return
     elif t >= 0 and UNKNOWN not in (base, end, st[s.term(st, t), s.T_CACHED]):
         copy_entries(st, st[s.OPTION, s.BROKERS] + t, st[s.term(st, t), s.T_CACHED], b, base, end)
+    # Where the source reports each entry that is added, records of unknown epochs add none.
     elif st[s.OPTION, s.REPORTS_CACHE_ENTRIES] == 0:
         st[s.REPLICAS + b, s.CACHED] = UNKNOWN
 
 
 def follow_hw(st: s.State, b: int, res_hw: int, hw: int) -> None:
-    """Check HW-05: the HW is the leader's, clamped into the follower's log."""
+    """Check HW-05: b's HW becomes that of the response, `res_hw`, clamped into its log; `hw` is what b reports."""
     before, leo, log_start = st[s.REPLICAS + b, s.HW], st[s.REPLICAS + b, s.LEO], st[s.REPLICAS + b, s.LOG_START]
     expected = UNKNOWN
     # An unknown log start may have lifted the value, unless it is the one that the clamp from above alone gives.
@@ -231,7 +253,10 @@ def follow_hw(st: s.State, b: int, res_hw: int, hw: int) -> None:
 
 
 def raise_log_start(st: s.State, b: int, res_log_start: int, log_start: int) -> None:
-    """Check LOG-03: the leader's log start is taken over, upwards only. UnifiedLog#maybeIncrementLogStartOffset."""
+    """Check LOG-03: the log start of the response, `res_log_start`, is taken over, upwards only; `log_start` is b's then.
+
+    UnifiedLog#maybeIncrementLogStartOffset.
+    """
     old, hw = st[s.REPLICAS + b, s.LOG_START], st[s.REPLICAS + b, s.HW]
     expected = UNKNOWN
     if UNKNOWN not in (old, hw) and res_log_start >= 0:
@@ -248,6 +273,6 @@ def raise_log_start(st: s.State, b: int, res_log_start: int, log_start: int) -> 
 
 
 def handle_fetch_error(st: s.State, b: int, leader: int) -> None:
-    """Note that an error response is consumed; the log stays as it is."""
+    """Judge HandleFetchError: follower b consumes an error response of its leader; its log stays as it is."""
     alive(st, b)
     st[s.pair(st, b, leader), s.KIND] = s.NOTHING

@@ -4,6 +4,12 @@ Rules of this file
 
 1. A proposal counts for the high watermark from the moment it is made: the maximal ISR.
 2. A response to a client is judged by the high watermark that the leader has at that moment.
+
+`st` is the judge's table (conformance.judge.state): row REPLICAS + b is the replica of broker b, which reports the event;
+PENDING there is its proposal without a response, a bit mask, 0 without one. Row `p` is what is in flight between a follower
+`f` and leader b, and what b recorded of it (REMOTE is its LEO). An ISR is a bit mask. UNKNOWN: no event shows the value.
+LAG_RULE is 1 for brokers' logs, whose lines may be late. `decide(st, rule, ok, field, expected, actual)` counts a check as
+held or failed, `undecided(st, rule, missing)` one that lacks the fields in the bit mask `missing`.
 """
 
 from tidegauge.conformance.judge import fields as field
@@ -35,7 +41,10 @@ from tidegauge.traces.columns import UNKNOWN
 def leader_append(
     st: s.State, b: int, epoch: int, data: Records, acks: int, before: ReportedLog, after: ReportedLog
 ) -> None:
-    """Judge LeaderAppend: records of the leader's own epoch, at its LEO (APPEND-01). UnifiedLog#appendAsLeader."""
+    """Judge LeaderAppend: leader b appends records of its own epoch at its LEO (APPEND-01). UnifiedLog#appendAsLeader.
+
+    `epoch` is the leader epoch that the event reports, `acks` what the producer asked for (-1 is acks=all).
+    """
     alive(st, b)
     log_unmoved(st, b, before)
     enough_in_sync(st, b, acks)
@@ -69,8 +78,8 @@ def enough_in_sync(st: s.State, b: int, acks: int) -> None:
         if short == UNKNOWN:
             undecided(st, RULE.APPEND_03, 1 << field.REPLICAS)
         else:
-            least, members = read_min_isr(st, b), size_of(isr, st[s.OPTION, s.BROKERS])
-            decide(st, RULE.APPEND_03, short == 0, field.IN_SYNC, least, members)
+            min_isr, members = read_min_isr(st, b), size_of(isr, st[s.OPTION, s.BROKERS])
+            decide(st, RULE.APPEND_03, short == 0, field.IN_SYNC, min_isr, members)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -78,7 +87,7 @@ def enough_in_sync(st: s.State, b: int, acks: int) -> None:
 
 
 def propose(st: s.State, b: int, isr: int) -> None:
-    """Check ISR-03: one proposal at a time, and only a leader's."""
+    """Check ISR-03: one proposal at a time, and only a leader's; then `isr` is what leader b proposes."""
     pending = st[s.REPLICAS + b, s.PENDING]
     # A leader that forgets a proposal (finding F3) may make another one. AlterPartitionManager sends one at a time
     # even so, but the controller may have accepted the first, so its members go on counting.
@@ -97,7 +106,10 @@ def propose(st: s.State, b: int, isr: int) -> None:
 
 
 def expand_isr(st: s.State, b: int, f: int, isr: int, remote_leo: int, broker_epoch: int) -> None:
-    """Check ISR-01: the replica has caught up (Partition#isFollowerInSync), and the proposal adds only this one."""
+    """Check ISR-01: the proposal `isr` adds replica f only, and f has caught up (Partition#isFollowerInSync).
+
+    `remote_leo` is f's LEO as the event reports it, `broker_epoch` that of the process of f that is to join.
+    """
     alive(st, b)
     hw, epoch_start = st[s.REPLICAS + b, s.HW], st[s.REPLICAS + b, s.EPOCH_START]
     # Older leaders let a replica join that has the high watermark, wherever the leader epoch begins.
@@ -126,12 +138,12 @@ def expand_isr(st: s.State, b: int, f: int, isr: int, remote_leo: int, broker_ep
 
 
 def log_end_was_fetched(st: s.State, p: int, f: int, own: int, remote_leo: int) -> None:
-    """Check ISR-01: the replica joins with a LEO it fetched from: that of the fetch in flight, or the one recorded last.
+    """Check ISR-01: f joins with a LEO from which it fetched: that of the fetch in flight, or the one recorded last.
 
-    `own`: the leader epoch that the fetch in flight must have; UNKNOWN where requests have none.
+    `own` is the leader epoch that the fetch in flight must have; UNKNOWN where requests have none.
     """
     kind, recorded = st[p, s.KIND], st[p, s.REMOTE]
-    # A request that was overtaken may have been handled too: then any offset may have been recorded.
+    # Nothing to compare with. A request that was overtaken may have been handled too, and its offset recorded.
     if recorded == UNKNOWN or st[p, s.OLD_KIND] in (s.REQUEST, UNKNOWN) or st[p, s.MORE_OVERTAKEN] == 1:
         return
     if st[s.PARTITION, s.OBSERVED] >> f & 1 == 0:  # a follower without events may have sent anything
@@ -149,7 +161,7 @@ def log_end_was_fetched(st: s.State, p: int, f: int, own: int, remote_leo: int) 
 
 
 def shrink_isr(st: s.State, b: int, isr: int, leo: int, hw: int) -> None:
-    """Check ISR-02: the leader stays in the ISR, and a member that is removed has not reached the log end."""
+    """Check ISR-02: in the proposal `isr` the leader stays, and a member that is removed has not reached the log end."""
     alive(st, b)
     leo_unmoved(st, b, leo, field.LEO)
     hw_unmoved(st, b, hw, field.HW)
@@ -173,7 +185,10 @@ def shrink_isr(st: s.State, b: int, isr: int, leo: int, hw: int) -> None:
 def handle_alter_partition_response(
     st: s.State, b: int, isr: int, partition_epoch: int, error: int, hw_before: int, hw: int
 ) -> None:
-    """Judge the response to a proposal. Partition#handleAlterPartitionUpdate, #handleAlterPartitionError."""
+    """Judge the response to a proposal, with the ISR and partition epoch in it, or an error.
+
+    Partition#handleAlterPartitionUpdate, #handleAlterPartitionError.
+    """
     alive(st, b)
     hw_unmoved(st, b, hw_before, field.HW_BEFORE)
     # With the error unknown the proposal may be committed, given up or still pending.
@@ -210,11 +225,15 @@ def handle_alter_partition_response(
 
 
 def produce_ack(st: s.State, b: int, acks: int, end: int, epoch: int, error: int) -> None:
-    """Check ACK-01: an acks=all produce is answered once the high watermark has passed it; and by a leader (ACK-02)."""
+    """Check ACK-01: an acks=all produce is answered once the high watermark has passed it; and by a leader (ACK-02).
+
+    `end` is the offset after its records, `epoch` their leader epoch.
+    """
     responds(st, b, error)
     acknowledged_by_leader(st, b, acks, error)
     # Only an acknowledgement of acks=all promises that the record is committed.
     if error != NONE or acks != -1 or end == UNKNOWN:
+        # Undecided only where it may be one: an error or other acks promise nothing.
         if error == UNKNOWN or acks == UNKNOWN or (error == NONE and acks == -1):
             undecided(st, RULE.ACK_01, 1 << field.ACKS | 1 << field.ERROR | 1 << field.REC_END)
         return
@@ -228,7 +247,7 @@ def produce_ack(st: s.State, b: int, acks: int, end: int, epoch: int, error: int
 
 
 def acknowledged_by_leader(st: s.State, b: int, acks: int, error: int) -> None:
-    """Check ACK-02: a deposed broker tells who waits NOT_LEADER_OR_FOLLOWER. DelayedProduce#tryComplete.
+    """Check ACK-02: a broker that was deposed answers waiting producers NOT_LEADER_OR_FOLLOWER. DelayedProduce#tryComplete.
 
     It does so before it reads more metadata (#completeDelayedOperationsWhenNotPartitionLeader): all it remembers is where
     the records ended, and another leader's may stand there by then.
@@ -250,7 +269,10 @@ def acknowledged_by_leader(st: s.State, b: int, acks: int, error: int) -> None:
 
 
 def consumer_read(st: s.State, b: int, bound: int, end: int) -> None:
-    """Check READ-01: no consumer is shown a record at or above the high watermark."""
+    """Check READ-01: no consumer is shown a record at or above the high watermark.
+
+    `bound` is the offset up to which the broker let it read, `end` the one after the records that it got.
+    """
     alive(st, b)
     # The response may report the bound up to which it read, or only the end of its records.
     shown = bound if bound != UNKNOWN else end

@@ -7,6 +7,12 @@ Rules of this file
    below by all replicas (Partition#maybeIncrementLeaderHW, KAFKA-15021).
 2. A real leader learns of a committed ISR before its log shows it, if the log shows it at all: with lag_rule on, the ISR
    that the controller has registered in this leader epoch is as good as the one the leader last reported.
+
+`st` is the judge's table (conformance.judge.state): row REPLICAS + b is leader b, the row of a pair (s.pair) has the log end
+that b recorded of a follower `r` (REMOTE) and the leader epoch in which it did (REMOTE_EPOCH). `isr` is the committed ISR
+and `maximal` the members that count, proposed ones too: bit masks. UNKNOWN, which is below every number: no event shows the
+value. Finding F2: a leader that is elected again, and did not follow in between, still counts log ends that it recorded
+before; a log end that it should have forgotten is -1, and STALE_LEO has it.
 """
 
 from tidegauge.conformance.judge import fields as field
@@ -29,31 +35,34 @@ def size_of(members: int, brokers: int) -> int:
 
 
 def under_min(st: s.State, b: int, isr: int) -> int:
-    """Return whether this ISR of leader b has fewer members than min.insync.replicas: 1, 0 or UNKNOWN.
+    """Return whether ISR `isr` of leader b has fewer members than min.insync.replicas: 1, 0 or UNKNOWN.
 
     Partition#isUnderMinIsr, #effectiveMinIsr: the bar is never higher than the number of replicas, as the leader knows it.
     """
     n = st[s.OPTION, s.BROKERS]
-    members, least = size_of(isr, n), read_min_isr(st, b)
-    if least == UNKNOWN:
+    members, min_isr = size_of(isr, n), read_min_isr(st, b)
+    if min_isr == UNKNOWN:
         return UNKNOWN
     # Where the ISR is large enough the number of replicas does not matter.
-    if members >= least:
+    if members >= min_isr:
         return 0
     if st[s.OPTION, s.REASSIGNED] == 0:
-        return int(under_min_isr(members, least, n))
+        return int(under_min_isr(members, min_isr, n))
     # During a reassignment the number of replicas changes. A broker's log does not show when the leader read the change, so
     # the answer is known only where the assignment it acts on and the registered one give the same.
-    known, registered = st[s.REPLICAS + b, s.ASSIGNED], st[s.PARTITION, s.C_REPLICAS]
-    if known == UNKNOWN:
+    assigned, registered = st[s.REPLICAS + b, s.ASSIGNED], st[s.PARTITION, s.C_REPLICAS]
+    if assigned == UNKNOWN:
         return UNKNOWN
-    other = known if st[s.OPTION, s.LAG_RULE] == 0 or registered == UNKNOWN else registered
-    short = under_min_isr(members, least, size_of(known, n))
-    return int(short) if short == under_min_isr(members, least, size_of(other, n)) else UNKNOWN
+    other = assigned if st[s.OPTION, s.LAG_RULE] == 0 or registered == UNKNOWN else registered
+    short = under_min_isr(members, min_isr, size_of(assigned, n))
+    return int(short) if short == under_min_isr(members, min_isr, size_of(other, n)) else UNKNOWN
 
 
 def too_few(st: s.State, b: int, isr: int) -> int:
-    """Return whether the release blocks the HW of leader b as the committed ISR is too small: 1, 0 or UNKNOWN (KIP-966)."""
+    """Return whether b's HW must not advance as its committed ISR is below min.insync.replicas: 1, 0 or UNKNOWN.
+
+    Releases before KIP-966 do not block it.
+    """
     return under_min(st, b, isr) if s.has_switch(st, s.BLOCKS_UNDER_MIN_ISR, b) else 0
 
 
@@ -63,19 +72,19 @@ def gather_log_ends(st: s.State, b: int, maximal: int) -> bool:
     `maximal` is the bit mask of the members that count: the ISR, and those that are proposed.
     """
     n = st[s.OPTION, s.BROKERS]
-    known = True
+    all_known = True
     for r in range(n):
         remote = st[s.pair(st, r, b), s.REMOTE]
         st[s.LEOS, r] = remote
-        # A replica outside of these may count, too, if it is caught up: no event shows whether it is (rule 1).
+        # A replica outside of these may count, too, if it is caught up (two False): no event shows whether it is (rule 1).
         st[s.COUNTED, r] = r != b and counts_for_high_watermark(maximal >> r & 1 == 1, False, False)
         if st[s.COUNTED, r] and remote == UNKNOWN:
-            known = False
-    return known
+            all_known = False
+    return all_known
 
 
 def lowest_log_end(st: s.State, b: int, maximal: int) -> int:
-    """Return the lowest recorded LEO in the maximal ISR; UNKNOWN, which is below every number, when one of them is."""
+    """Return the lowest LEO of the members in `maximal`, as leader b recorded them; UNKNOWN when one of them is."""
     n = st[s.OPTION, s.BROKERS]
     lowest = st[s.REPLICAS + b, s.LEO]
     for r in range(n):
@@ -85,25 +94,28 @@ def lowest_log_end(st: s.State, b: int, maximal: int) -> int:
 
 
 def is_stale(st: s.State, b: int, r: int) -> bool:
-    """Return whether b recorded the LEO of r in an earlier epoch; this profile keeps it, a repaired leader does not (F2)."""
+    """Return whether b recorded the LEO of r in an earlier epoch and keeps it by its profile; a repaired b does not (F2)."""
     recorded, epoch = st[s.pair(st, r, b), s.REMOTE_EPOCH], st[s.REPLICAS + b, s.EPOCH]
     return bool(s.has_switch(st, s.KEEPS_REMOTE_LEO, b) and UNKNOWN not in (recorded, epoch) and 0 <= recorded < epoch)
 
 
 def forget_old_log_ends(st: s.State, b: int, maximal: int, noted: bool) -> bool:
-    """Return whether the rule counts a LEO recorded in an earlier epoch; if `noted`, such LEOs are forgotten from now on."""
-    found = False
+    """Return whether the rule counts a LEO in `maximal` that b recorded in an earlier epoch (is_stale).
+
+    If `noted`, leader b has been seen to count it no more: such LEOs become -1, forgotten.
+    """
+    counts_stale = False
     for r in range(st[s.OPTION, s.BROKERS]):
         if r != b and maximal >> r & 1 == 1 and is_stale(st, b, r):
-            found = True
+            counts_stale = True
             if noted:
                 st[s.pair(st, r, b), s.REMOTE] = -1
                 st[s.pair(st, r, b), s.REMOTE_EPOCH] = -1
-    return found
+    return counts_stale
 
 
 def lowest_with_stale(st: s.State, b: int, maximal: int) -> int:
-    """Return the lowest LEO if b still counts what it recorded before it was elected again (finding F2)."""
+    """Return the lowest LEO of the members in `maximal` if b still counts what it recorded before its election (F2)."""
     lowest = st[s.REPLICAS + b, s.LEO]
     for r in range(st[s.OPTION, s.BROKERS]):
         if r != b and maximal >> r & 1 == 1:
@@ -113,9 +125,9 @@ def lowest_with_stale(st: s.State, b: int, maximal: int) -> int:
 
 
 def expected_hw(st: s.State, b: int, isr: int, trigger: int, reported: int) -> int:
-    """Return the HW by the leader's rule, UNKNOWN when an input is. `isr` is a bit mask.
+    """Return the HW of leader b by its rule, UNKNOWN when an input is.
 
-    `trigger`: whether the leader tried to advance its HW (1, 0, UNKNOWN), `reported`: the HW that it says it has now.
+    `trigger`: whether the leader tried to advance its HW (1, 0, UNKNOWN), `reported`: the HW that it reports to have now.
     """
     hw, leo = st[s.REPLICAS + b, s.HW], st[s.REPLICAS + b, s.LEO]
     if trigger == 0:
@@ -134,7 +146,10 @@ def expected_hw(st: s.State, b: int, isr: int, trigger: int, reported: int) -> i
 
 
 def advance(st: s.State, b: int, reported: int, trigger: int) -> None:
-    """Judge the HW of leader b after an event; `trigger`: whether the event makes it try to advance: 1, 0, UNKNOWN."""
+    """Judge the HW that leader b reports after an event (HW-03, HW-04), and note what is committed by it.
+
+    `trigger`: whether the event makes it try to advance its HW: 1, 0, UNKNOWN.
+    """
     hw = st[s.REPLICAS + b, s.HW]
     isr = st[s.REPLICAS + b, s.ISR]
     if st[s.OPTION, s.LAG_RULE] == 1:
@@ -162,7 +177,7 @@ def advance(st: s.State, b: int, reported: int, trigger: int) -> None:
 
 
 def lower_bound_of_hw(st: s.State, b: int, isr: int, reported: int, trigger: int) -> None:
-    """Check HW-03 where replicas outside the ISR may count: the HW is not below what all replicas have.
+    """Check HW-03 where replicas outside the ISR may count (rule 1): the HW is not below what all replicas have.
 
     `trigger` is 1 where the leader surely tried to advance, 0 where it did not, UNKNOWN where it may have.
     """
@@ -181,12 +196,12 @@ def lower_bound_of_hw(st: s.State, b: int, isr: int, reported: int, trigger: int
         undecided(st, RULE.HW_03, 1 << field.REPLICAS)
         return
     # Whoever counts, the lowest of all replicas is the least that the rule can give.
-    least = leader_high_watermark(hw, leo, s.entries(st, s.LEOS, n), s.flags(st, s.COUNTED, n), short == 1)
-    decide(st, RULE.HW_03, reported >= least, field.HW, least, reported)
+    lowest = leader_high_watermark(hw, leo, s.entries(st, s.LEOS, n), s.flags(st, s.COUNTED, n), short == 1)
+    decide(st, RULE.HW_03, reported >= lowest, field.HW, lowest, reported)
 
 
 def isr_in_force(st: s.State, b: int, isr: int, reported: int) -> int:
-    """Return the committed ISR with which leader b moved its HW: by rule 2 maybe not the one it reported last.
+    """Return the committed ISR with which leader b moved its HW to `reported`; by rule 2 maybe not `isr`, its last one.
 
     UNKNOWN where no event shows which ISR is registered.
     """
@@ -214,7 +229,10 @@ def isr_in_force(st: s.State, b: int, isr: int, reported: int) -> int:
 
 
 def hw_raised(st: s.State, b: int, isr: int, reported: int) -> None:
-    """Check HW-02, HW-08 and HW-09: the leader has moved its HW up to `reported`."""
+    """Check that leader b may move its HW up to `reported`: HW-02, every member of the maximal ISR has the records below it.
+
+    HW-08: no log end that lets it pass is from before another leader. HW-09: the ISR is not below min.insync.replicas.
+    """
     isr = isr_in_force(st, b, isr, reported)
     if isr == UNKNOWN:
         undecided(st, RULE.HW_02, 1 << field.ISR)
@@ -223,13 +241,13 @@ def hw_raised(st: s.State, b: int, isr: int, reported: int) -> None:
         return
     # A proposal of which nothing is known can only add members to those that count: the known ones count in any case.
     pending = st[s.REPLICAS + b, s.PENDING]
-    known = isr if pending == UNKNOWN else isr | pending
-    lowest = lowest_log_end(st, b, known)
+    counted = isr if pending == UNKNOWN else isr | pending
+    lowest = lowest_log_end(st, b, counted)
     if lowest == UNKNOWN:
         undecided(st, RULE.HW_02, 1 << field.REMOTE_LEO)
     elif pending == UNKNOWN and reported <= lowest:
         undecided(st, RULE.HW_02, 1 << field.ISR)
-    elif reported > lowest and reported <= lowest_with_stale(st, b, known):
+    elif reported > lowest and reported <= lowest_with_stale(st, b, counted):
         # The HW passed only because old log ends were counted: the fault is F2, so HW-08 fails and not HW-02. Forgotten log
         # ends have epoch -1, so log_ends_are_current does not count them again.
         decide(st, RULE.HW_08, False, field.HW, st[s.REPLICAS + b, s.HW], reported)
@@ -240,7 +258,7 @@ def hw_raised(st: s.State, b: int, isr: int, reported: int) -> None:
         undecided(st, RULE.HW_09, 1 << field.REPLICAS)
     else:
         decide(st, RULE.HW_09, short == 0, field.HW, st[s.REPLICAS + b, s.HW], reported)
-    log_ends_are_current(st, b, known, reported)
+    log_ends_are_current(st, b, counted, reported)
 
 
 def log_ends_are_current(st: s.State, b: int, maximal: int, reported: int) -> None:

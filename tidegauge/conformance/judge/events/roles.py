@@ -6,6 +6,11 @@ Until it has caught up with the controller such a role is noted, but opens no te
     controller   epoch 3: b2 leads                                          (latest)
     b1           Start    BecomeLeader epoch 1   BecomeLeader epoch 2   BecomeFollower epoch 3
                           replayed               replayed               caught up
+
+`st` is the judge's table (conformance.judge.state): row REPLICAS + b is the replica of broker b, which reports the event;
+the row of a pair, s.pair(st, r, b), has what leader b recorded of follower r. A term is a leader epoch of one leader, with
+the log that it was elected with. An ISR is a bit mask. UNKNOWN: no event shows the value; it is below every number. -1:
+there is none.
 """
 
 from tidegauge.conformance.judge import fields as field
@@ -34,8 +39,9 @@ from tidegauge.traces.columns import UNKNOWN
 
 
 def forget_log_ends(st: s.State, b: int, value: int) -> None:
-    """Set what leader b recorded of its followers to `value`: UNDEFINED before their first fetch, or UNKNOWN."""
+    """Set the log ends that leader b recorded of its followers to `value`: -1 (they have not fetched yet) or UNKNOWN."""
     n = st[s.OPTION, s.BROKERS]
+    # Without events of fetches no log end that is recorded later is seen.
     if st[s.OPTION, s.REPORTS_HANDLE_FETCH] == 0:
         value = UNKNOWN
     for r in range(n):
@@ -45,7 +51,10 @@ def forget_log_ends(st: s.State, b: int, value: int) -> None:
 
 
 def mark_log_ends_stale(st: s.State, b: int) -> None:
-    """Set what leader b recorded of its followers aside as STALE_LEO: by it a leader that still counts it is found (F2)."""
+    """Set the log ends that leader b recorded aside as STALE_LEO: a new leader epoch forgets them.
+
+    By STALE_LEO the judge notices a leader that still counts them (finding F2).
+    """
     for r in range(st[s.OPTION, s.BROKERS]):
         p = s.pair(st, r, b)
         leo = st[p, s.REMOTE]
@@ -58,7 +67,10 @@ def mark_log_ends_stale(st: s.State, b: int) -> None:
 
 
 def check_metadata(st: s.State, b: int, epoch: int, leader: int, isr: int) -> None:
-    """Check EPOCH-03, EPOCH-04 and CTRL-03: the metadata that a replica acts on is not older than before, and registered."""
+    """Check EPOCH-03, EPOCH-04 and CTRL-03: the metadata that replica b acts on is not older than before, and registered.
+
+    `epoch`, `leader` and `isr` are those of the metadata.
+    """
     old = st[s.REPLICAS + b, s.EPOCH]
     if old != UNKNOWN:
         decide(st, RULE.EPOCH_03, epoch >= old, field.LEADER_EPOCH, old, epoch)
@@ -71,17 +83,21 @@ def check_metadata(st: s.State, b: int, epoch: int, leader: int, isr: int) -> No
 
 
 def check_registered(st: s.State, epoch: int, isr: int, old: int) -> None:
-    """Check CTRL-03: the controller has registered this ISR in this leader epoch; `old`: the epoch that was known before."""
+    """Check CTRL-03: the controller has registered this ISR in this leader epoch.
+
+    `old` is the leader epoch of the broker before, UNKNOWN where nothing was known of it.
+    """
     forgotten = epoch <= st[s.PARTITION, s.FORGOTTEN_UPTO]
     latest = st[s.PARTITION, s.C_EPOCH]
-    heard = st[s.PARTITION, s.OBSERVED] >> st[s.OPTION, s.BROKERS] & 1 == 1
+    controller_observed = st[s.PARTITION, s.OBSERVED] >> st[s.OPTION, s.BROKERS] & 1 == 1
     first = st[s.PARTITION, s.FIRST_EPOCH]
-    # From before the first registration of the trace, or from a controller that the trace does not hear.
-    if UNKNOWN in (latest, first) or epoch < first or forgotten or not heard:
+    # From before the first registration of the trace, or from a controller whose events the trace does not have.
+    if UNKNOWN in (latest, first) or epoch < first or forgotten or not controller_observed:
         undecided(st, RULE.CTRL_03, 1 << field.LEADER_EPOCH)
     # No registration has this epoch yet: the broker has made it up.
     elif epoch > latest:
         decide(st, RULE.CTRL_03, False, field.LEADER_EPOCH, latest, epoch)
+    # Without the ISR, only the leader epoch can be compared, and that is registered.
     elif UNKNOWN in (isr, st[s.PARTITION, s.C_ISR]):
         decide(st, RULE.CTRL_03, True, field.LEADER_EPOCH, epoch, epoch)
     else:
@@ -94,12 +110,12 @@ def check_registered(st: s.State, epoch: int, isr: int, old: int) -> None:
 
 
 def update_assignment(st: s.State, b: int, epoch: int, partition_epoch: int, isr: int) -> None:
-    """Set the replicas as this leader knows them; what it recorded of others is gone. Partition#updateAssignmentAndIsr."""
+    """Set the replicas as leader b knows them, by the metadata that it acts on. Partition#updateAssignmentAndIsr."""
     replicas = assigned_in(st, epoch, partition_epoch, isr)
     st[s.REPLICAS + b, s.ASSIGNED] = replicas
     if replicas == UNKNOWN:
         return
-    # Partition#updateAssignmentAndIsr drops the state of replicas that are assigned no more.
+    # Kafka drops what the leader recorded of replicas that are assigned no more.
     for r in range(st[s.OPTION, s.BROKERS]):
         if replicas >> r & 1 == 0:
             value = -1 if st[s.OPTION, s.REPORTS_HANDLE_FETCH] == 1 else UNKNOWN
@@ -117,7 +133,10 @@ def become_leader(
     before: ReportedLog,
     after: ReportedLog,
 ) -> None:
-    """Judge BecomeLeader, in a new leader epoch or with a change of the ISR in the same one. Partition#makeLeader."""
+    """Judge BecomeLeader, in a new leader epoch or with a change of the ISR in the same one. Partition#makeLeader.
+
+    `epoch_start` is the LEO at which the leader epoch begins, as the event reports it.
+    """
     alive(st, b)
     log_unmoved(st, b, before)
     leo_unmoved(st, b, after.leo, field.LEO)
@@ -172,9 +191,13 @@ def become_leader(
 
 
 def pending_after_metadata(st: s.State, b: int, epoch: int, partition_epoch: int, isr: int, first: bool) -> int:
-    """Return what is left of b's proposal when metadata makes it leader: nothing, unless it knew that metadata already."""
+    """Return what is left of b's proposal when metadata makes it leader, a bit mask; 0: nothing, UNKNOWN: it may be either.
+
+    Only metadata that it knew already leaves a proposal.
+    """
     pending, old = st[s.REPLICAS + b, s.PENDING], st[s.REPLICAS + b, s.PARTITION_EPOCH]
-    if first or pending == 0:  # `first`: b is first observed as it is elected, before it can propose anything
+    # `first`: b is first observed as it is elected, before it can propose anything.
+    if first or pending == 0:
         return 0
     # A new leader epoch ends every proposal of the one before.
     if epoch != st[s.REPLICAS + b, s.EPOCH] and UNKNOWN not in (epoch, st[s.REPLICAS + b, s.EPOCH]):
@@ -190,7 +213,10 @@ def pending_after_metadata(st: s.State, b: int, epoch: int, partition_epoch: int
 
 
 def elected(st: s.State, b: int, old: int, epoch: int, role: int, epoch_start: int) -> None:
-    """Judge a new leader epoch of b (EPOCH-01), reset what it recorded of its followers, and open a term."""
+    """Judge a new leader epoch of b (EPOCH-01): it starts at b's LEO. Reset what b recorded of its followers, open a term.
+
+    `old` and `role` are b's leader epoch and role before; `epoch_start` is what the event reports.
+    """
     leo = st[s.REPLICAS + b, s.LEO]
     same(st, RULE.EPOCH_01, field.EPOCH_START, leo, epoch_start, 1 << field.LEO)
     if leo == UNKNOWN:

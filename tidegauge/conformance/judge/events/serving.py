@@ -1,4 +1,33 @@
-"""Fetches at a leader: which it refuses, what it answers at once or later, what it records of the follower."""
+"""Fetches at a leader: which it refuses, what it answers at once or later, what it records of the follower.
+
+`st` is the judge's table (conformance.judge.state): row REPLICAS + b is leader b, which reports the event, and row `p` what
+is in flight between it and follower `f`: REQ_.. is the request, RES_.. the response, REMOTE the log end that b recorded of
+f. UNKNOWN: no event shows the value; it is below every number. -1 is null, or none. `decide(st, rule, ok, field, expected,
+actual)` counts a check as held or failed, `undecided(st, rule, missing)` one that lacks the fields in the bit mask
+`missing`.
+
+Rules of fencing: requests that a broker refuses, by leader epoch, role, assignment and broker epoch of the sender
+
+1. The leader epoch decides first, then the role, then whether the sender is a replica, then its broker epoch (KIP-903).
+2. Whether the sender is a replica, or an older process of one, may be UNKNOWN: then a response that either case allows is
+   right.
+
+Rules of fetches: the request, the response, and the log end that the leader records
+
+1. A fetch is served when its error is NONE or OFFSET_OUT_OF_RANGE, or when no error is reported and the response has a
+   value that a refusal does not have. Null is none: a refusal has null in every field.
+2. A response is a read when it has records, even an empty batch, or reports that nothing diverges; it is diverging when it
+   has a diverging epoch. One without either is as the rule expects, and unknown where the rule lacks an input.
+
+Rules of responses that leave later than their fetch was handled: DelayedFetch waits for records or a higher high watermark
+
+    b1   HandleFetch 5, recorded, HW 3                                AnswerFetch 5..7, HW 6
+         DELAYED in the purgatory     appends, fetches: HW 3 -> 6     read again: DelayedFetch#onComplete
+
+1. The log is read again as the fetch completes, so the response has the leader's values of that time. The leader may have
+   been deposed by then.
+2. A response whose fetch was not seen handled is accepted as it is, and is in flight from here on.
+"""
 
 from tidegauge.conformance.judge import fields as field
 from tidegauge.conformance.judge import state as s
@@ -23,31 +52,25 @@ from tidegauge.impl.rules import (
 )
 from tidegauge.traces.columns import UNKNOWN
 
-# Fencing: requests that a broker refuses, by leader epoch, role, assignment and broker epoch of the sender.
-#
-# Rules of this part
-#
-# 1. The leader epoch decides first, then the role, then whether the sender is a replica, then its broker epoch (KIP-903).
-# 2. Whether the sender is a replica, or an older process of one, may be UNKNOWN: then a response that either case allows is
-#    right.
+# Fencing.
 
 
 def is_assigned(st: s.State, b: int, f: int) -> int:
     """Return whether leader b counts f as a replica: 1, 0, or UNKNOWN."""
-    known, registered = st[s.REPLICAS + b, s.ASSIGNED], st[s.PARTITION, s.C_REPLICAS]
+    assigned, registered = st[s.REPLICAS + b, s.ASSIGNED], st[s.PARTITION, s.C_REPLICAS]
     # Every broker is a replica all the time.
     if st[s.OPTION, s.REASSIGNED] == 0:
         return 1
-    if known == UNKNOWN:
+    if assigned == UNKNOWN:
         return UNKNOWN
     # A broker's log does not show when it reads a new assignment: it may use either.
-    if st[s.OPTION, s.LAG_RULE] == 1 and registered != UNKNOWN and (known ^ registered) >> f & 1 == 1:
+    if st[s.OPTION, s.LAG_RULE] == 1 and registered != UNKNOWN and (assigned ^ registered) >> f & 1 == 1:
         return UNKNOWN
-    return int(known >> f & 1)
+    return int(assigned >> f & 1)
 
 
 def check_fencing(st: s.State, b: int, f: int, epoch: int, error: int, assigned: int, older_process: int) -> None:
-    """Check FENCE-01 and FENCE-02: a response, or the refusal, to a request of f of this leader epoch.
+    """Check FENCE-01 and FENCE-02: broker b rightly serves, or refuses with `error`, a request of f of leader epoch `epoch`.
 
     `assigned`: whether its sender is a replica; `older_process`: whether it is a process that a later one has replaced,
     which is refused too (KIP-903). 1, 0 or UNKNOWN.
@@ -81,25 +104,26 @@ def check_fencing(st: s.State, b: int, f: int, epoch: int, error: int, assigned:
 
 
 def is_older_process(st: s.State, f: int, p: int, process: int) -> int:
-    """Return whether a request comes from an older process of f than the latest that the leader accepted: 1, 0, UNKNOWN."""
+    """Return whether a request comes from an older process of f than the latest that the leader accepted: 1, 0, UNKNOWN.
+
+    `process` is the broker epoch in the request.
+    """
     latest = st[p, s.REMOTE_BROKER_EPOCH]
     if UNKNOWN not in (process, latest):
         return 1 if process < latest else 0
+    # The first process of f runs: there is no older one.
     return 0 if st[s.REPLICAS + f, s.RESTARTED] == 0 else UNKNOWN
 
 
-# Fetches at a leader: the request, the response, and the log end it records.
-#
-# Rules of this part
-#
-# 1. A fetch is served when its error is NONE or OFFSET_OUT_OF_RANGE, or when no error is reported and the response has a
-# value that a refusal does not have. Null is none: a refusal has null in every field.
-# 2. A response is a read when it has records, even an empty batch, or reports that nothing diverges; it is diverging when it
-# has a diverging epoch. One without either is as the rule expects, and unknown where the rule lacks an input.
+# Fetches.
 
 
 def check_decision(st: s.State, b: int, f: int, p: int, error: int, div_epoch: int, div_end: int, records_from: int) -> int:
-    """Check FETCH-05: the response is READ, DIVERGING or OUT_OF_RANGE as the rule decides. Return which it was."""
+    """Check FETCH-05: the response is READ, DIVERGING or OUT_OF_RANGE as the rule decides. Return which it was.
+
+    It is the response to the request in row `p`; `records_from` is the offset of its first record, below 0 where none is
+    reported.
+    """
     # -1 in a field of the divergence is null: the response has none.
     reported = READ if records_from >= 0 or div_epoch == -1 or div_end == -1 else UNKNOWN
     if error == OFFSET_OUT_OF_RANGE:
@@ -115,7 +139,7 @@ def check_decision(st: s.State, b: int, f: int, p: int, error: int, div_epoch: i
     expected, epoch, end = fetch_decision(
         s.entries(st, s.epochs_row(st, b), n), s.entries(st, s.starts_row(st, b), n), log_start, leo, offset, last
     )
-    # An out-of-range fetch would have reported its error, so without one this cannot be what happened.
+    # An out-of-range fetch would have reported its error: if the rule expects one here, what happened stays unknown.
     if reported == UNKNOWN:
         undecided(st, RULE.FETCH_05, 1 << field.DIV_EPOCH | 1 << field.DIV_END)
         return UNKNOWN if expected == OUT_OF_RANGE else int(expected)
@@ -126,8 +150,8 @@ def check_decision(st: s.State, b: int, f: int, p: int, error: int, div_epoch: i
     elif expected == reported and expected == DIVERGES and agree_if_known(div_end, end):
         decide(st, RULE.FETCH_05, agree_if_known(div_epoch, epoch), field.DIV_EPOCH, epoch, div_epoch)
     elif expected != reported:
-        right = s.DIVERGED if expected == DIVERGES else s.DATA
-        failed(st, RULE.FETCH_05, field.RESPONSE, right, s.DATA if right == s.DIVERGED else s.DIVERGED)
+        expected_kind = s.DIVERGED if expected == DIVERGES else s.DATA
+        failed(st, RULE.FETCH_05, field.RESPONSE, expected_kind, s.DATA if expected_kind == s.DIVERGED else s.DIVERGED)
     else:
         decide(st, RULE.FETCH_05, expected == READ or div_end == end, field.DIV_END, end, div_end)
     return reported
@@ -137,7 +161,7 @@ def handle_fetch(
     st: s.State,
     b: int,
     f: int,
-    asked: Request,
+    request: Request,
     response: ReportedResponse,
     data: Records,
     remote_leo: int,
@@ -145,20 +169,23 @@ def handle_fetch(
     before: ReportedLog,
     after: ReportedLog,
 ) -> None:
-    """Judge a fetch of a follower at its leader. ReplicaManager#fetchMessages, Partition#fetchRecords."""
+    """Judge a fetch of follower f at leader b. ReplicaManager#fetchMessages, Partition#fetchRecords.
+
+    `remote_leo` is the LEO of f that b reports to have recorded afterwards, `process` the broker epoch in the request.
+    """
     responds(st, b, response.error)
     log_unmoved(st, b, before)
     leo_unmoved(st, b, after.leo, field.LEO)
     p = s.pair(st, f, b)
     repeated = FIRST
     if st[s.OPTION, s.DUPLICATES] == 1 and st[s.OPTION, s.REPORTS_SEND_FETCH] == 1:
-        repeated = copy_kind(st, p, asked.epoch, asked.offset, asked.last_epoch, s.REQUEST)
-    other = request_handled(st, p, f, s.REQUEST, asked, repeated != FIRST)
+        repeated = copy_kind(st, p, request.epoch, request.offset, request.last_epoch, s.REQUEST)
+    other = request_handled(st, p, f, s.REQUEST, request, repeated != FIRST)
     fetch_answered(st, b, f, p, response, data, remote_leo, process, after.hw)
     # The follower may take the response to another request; where requests repeat and no SendFetch is reported, always.
     if other or (st[s.OPTION, s.DUPLICATES] == 1 and st[s.OPTION, s.REPORTS_SEND_FETCH] == 0):
         st[p, s.KIND] = s.AMBIGUOUS
-    # The leader records a request that arrives twice, but its response goes to a closed connection (kernel.copies).
+    # The leader records a request that arrives twice, but its response goes to a closed connection (judge.in_flight).
     if repeated != FIRST:
         restore_pair(st, p, repeated)
 
@@ -166,13 +193,17 @@ def handle_fetch(
 def fetch_answered(
     st: s.State, b: int, f: int, p: int, response: ReportedResponse, data: Records, remote_leo: int, process: int, hw: int
 ) -> None:
-    """Judge the response to the request in row p, and what the leader recorded of follower f."""
+    """Judge the response to the request in row p, and what the leader recorded of follower f.
+
+    `remote_leo` is the LEO of f that b reports to have recorded, `process` the broker epoch in the request, `hw` b's HW
+    after.
+    """
     epoch, error = st[p, s.REQ_EPOCH], response.error
     # The recorded LEO has become the fetch offset, so the fetch was read, even if its response leaves later.
     recorded = remote_leo >= 0 and remote_leo == st[p, s.REQ_OFFSET] and st[p, s.REMOTE] not in (UNKNOWN, remote_leo)
-    something = recorded or response.hw >= 0 or data.base >= 0 or response.div_epoch >= 0 or response.div_end >= 0
+    has_body = recorded or response.hw >= 0 or data.base >= 0 or response.div_epoch >= 0 or response.div_end >= 0
     # A refusal has no body: a response with one was served (Partition#fetchRecords throws before it reads).
-    if error == UNKNOWN and something:
+    if error == UNKNOWN and has_body:
         error = NONE
     if error == UNKNOWN:
         undecided(st, RULE.FENCE_01, 1 << field.ERROR)
@@ -185,6 +216,7 @@ def fetch_answered(
         hw_unmoved(st, b, hw, field.HW)
         return
     st[p, s.REMOTE_BROKER_EPOCH] = process if process == UNKNOWN else max(process, st[p, s.REMOTE_BROKER_EPOCH])
+    # Only a read is recorded: any offset from 0 on says that there were records.
     records_from = 0 if recorded else data.base
     reported = check_decision(st, b, f, p, error, response.div_epoch, response.div_end, records_from)
     if reported == UNKNOWN:
@@ -212,9 +244,9 @@ def fetch_answered(
 
 
 def forget_response(st: s.State, b: int, p: int, remote_leo: int, hw: int) -> None:
-    """Make unknown what became of the fetch of pair `p` at leader `b`: it may have been recorded.
+    """Make unknown what became of the fetch in row `p` at leader b: it may have been recorded.
 
-    `remote_leo`: the follower's recorded LEO afterwards, as reported.
+    `remote_leo` is the follower's recorded LEO afterwards, `hw` b's HW, as the event reports them.
     """
     # The same LEO, recorded in this epoch, is current whether or not this fetch recorded it again.
     again = remote_leo != UNKNOWN and remote_leo == st[p, s.REMOTE] and st[p, s.REMOTE_EPOCH] == st[s.REPLICAS + b, s.EPOCH]
@@ -229,14 +261,17 @@ def forget_response(st: s.State, b: int, p: int, remote_leo: int, hw: int) -> No
 def fetch_read(
     st: s.State, b: int, f: int, p: int, res_hw: int, log_start: int, data: Records, remote_leo: int, hw: int
 ) -> None:
-    """Check FETCH-06, FETCH-07 and FETCH-08 on a read: its records, the recorded offset, the HW in the response."""
+    """Check FETCH-06, FETCH-07 and FETCH-08 on a read: its records, the recorded offset, the HW in the response.
+
+    `res_hw` and `log_start` are those of the response, `remote_leo` and `hw` what leader b has afterwards.
+    """
     offset = st[p, s.REQ_OFFSET]
     check_records(st, b, offset, data)
     if res_hw >= 0:
         same(st, RULE.FETCH_08, field.RES_HW, st[s.REPLICAS + b, s.HW], res_hw, 1 << field.HW)
     check_response_log_start(st, b, log_start)
     same(st, RULE.FETCH_07, field.REMOTE_LEO, offset, remote_leo, 1 << field.REQ_OFFSET)
-    before, kept = st[p, s.REMOTE], is_stale(st, b, f)
+    before, was_stale = st[p, s.REMOTE], is_stale(st, b, f)
     after = remote_leo if remote_leo != UNKNOWN else offset
     st[p, s.REMOTE] = after
     st[p, s.REMOTE_EPOCH] = st[s.REPLICAS + b, s.EPOCH]
@@ -251,7 +286,7 @@ def fetch_read(
     # Partition#updateFollowerFetchState tries to advance the high watermark only if the recorded LEO has changed. A leader
     # that forgets LEOs of earlier epochs sees a change where this one sees none.
     trigger = UNKNOWN
-    if UNKNOWN not in (before, after) and not (kept and before == after):
+    if UNKNOWN not in (before, after) and not (was_stale and before == after):
         trigger = 1 if before != after else 0
     advance(st, b, hw, trigger)
     hw_within_log(st, b)
@@ -279,28 +314,19 @@ def check_records(st: s.State, b: int, offset: int, data: Records) -> None:
         same(st, RULE.FETCH_06, field.REC_EPOCH, epoch_at(st, b, n, end - 1), rec_epoch, 1 << field.EPOCHS)
 
 
-# Responses that leave later than their fetch was handled: DelayedFetch waits for records or a higher high watermark.
-#
-#     b1   HandleFetch 5, recorded, HW 3                                AnswerFetch 5..7, HW 6
-#          DELAYED in the purgatory     appends, fetches: HW 3 -> 6     read again: DelayedFetch#onComplete
-#
-# Rules of this part
-#
-# 1. The log is read again as the fetch completes, so the response has the leader's values of that time. The leader may have
-# been deposed by then.
-# 2. A response whose fetch was not seen handled is accepted as it is, and is in flight from here on.
+# Responses that leave later.
 
 
-def answer_fetch(st: s.State, b: int, f: int, asked: Request, response: ReportedResponse, data: Records) -> None:
-    """Judge AnswerFetch: the HW in the response is one that the leader had since the fetch was recorded (FETCH-08)."""
+def answer_fetch(st: s.State, b: int, f: int, request: Request, response: ReportedResponse, data: Records) -> None:
+    """Judge AnswerFetch, a response that leaves later: its HW is one that b had since the fetch was recorded (FETCH-08)."""
     responds(st, b, response.error)
     p = s.pair(st, f, b)
     kind = st[p, s.KIND]
-    this_one = agree_if_known(asked.epoch, st[p, s.REQ_EPOCH]) and agree_if_known(asked.offset, st[p, s.REQ_OFFSET])
-    # A response was reported already, or the follower has sent another request: this one is not taken over.
-    if kind not in (UNKNOWN, s.DELAYED, s.REQUEST, s.ORPHANED) or not this_one:
+    same_request = agree_if_known(request.epoch, st[p, s.REQ_EPOCH]) and agree_if_known(request.offset, st[p, s.REQ_OFFSET])
+    # A response was reported already, or f has sent another request since: it does not take this response over.
+    if kind not in (UNKNOWN, s.DELAYED, s.REQUEST, s.ORPHANED) or not same_request:
         return
-    leads = st[s.REPLICAS + b, s.ROLE] == s.LEADING and agree_if_known(st[s.REPLICAS + b, s.EPOCH], asked.epoch)
+    leads = st[s.REPLICAS + b, s.ROLE] == s.LEADING and agree_if_known(st[s.REPLICAS + b, s.EPOCH], request.epoch)
     error, res_hw, div_epoch, div_end = response.error, response.hw, response.div_epoch, response.div_end
     if error == UNKNOWN and (data.base >= 0 or div_epoch >= 0 or div_end >= 0):
         error = NONE
@@ -315,9 +341,9 @@ def answer_fetch(st: s.State, b: int, f: int, asked: Request, response: Reported
         else:
             decide(st, RULE.FETCH_08, low <= res_hw <= high, field.RES_HW, low if res_hw < low else high, res_hw)
     if kind != s.DELAYED:
-        st[p, s.REQ_EPOCH] = asked.epoch
-        st[p, s.REQ_OFFSET] = asked.offset
-        st[p, s.REQ_LAST] = asked.last_epoch
+        st[p, s.REQ_EPOCH] = request.epoch
+        st[p, s.REQ_OFFSET] = request.offset
+        st[p, s.REQ_LAST] = request.last_epoch
     if error not in (NONE, UNKNOWN):
         st[p, s.KIND] = s.OUT_OF_RANGE if error == OFFSET_OUT_OF_RANGE else s.REFUSED
         return

@@ -5,6 +5,15 @@ Rules of this file
 1. A truncation has one cause: a diverging response, an epoch response, an out-of-range reset, or a log without epochs.
 2. The offset is decided by the truncation table (rules.truncation_target), from the leader's (epoch, end offset) and the
    follower's own cache.
+
+`st` is the judge's table (conformance.judge.state): row REPLICAS + b is the replica of broker b, which reports the event,
+and row `p` what is in flight between a follower and a leader: REQ_.. is the request, RES_.. the response. (div_epoch,
+div_end) is where the logs diverge, or where an epoch ends, by the response. UNKNOWN: no event shows the value. `decide(st,
+rule, ok, field, expected, actual)` counts a check as held or failed, `as_expected` compares two values, `same` too, if the
+expected one is known; `undecided(st, rule, missing)` counts a check that lacks the fields in the bit mask `missing`.
+
+OffsetsForLeaderEpoch: a follower asks where an epoch ends, the leader answers, the follower truncates (KIP-101, KIP-279).
+Request and response (an epoch response) are compared as those of fetches are (conformance.judge.in_flight).
 """
 
 from tidegauge.conformance.judge import fields as field
@@ -50,7 +59,10 @@ from tidegauge.traces.columns import UNKNOWN
 def truncate(
     st: s.State, b: int, offset: int, div_epoch: int, div_end: int, truncated: Truncation, after: ReportedLog
 ) -> None:
-    """Check TRUNC-01 by the truncation table, and TRUNC-03 and HW-07 on the log that the truncation leaves."""
+    """Check TRUNC-01 by the truncation table, and TRUNC-03 and HW-07 on the log that the truncation leaves (`after`).
+
+    `offset` is the fetch offset of the request that (div_epoch, div_end) answers.
+    """
     target, completed = truncated.target, truncated.completed
     n, before = st[s.REPLICAS + b, s.CACHED], st[s.REPLICAS + b, s.LEO]
     if UNKNOWN in (n, before, offset, div_epoch, div_end):
@@ -59,16 +71,23 @@ def truncate(
             missing |= 1 << field.DIV_EPOCH | 1 << field.DIV_END
         undecided(st, RULE.TRUNC_01, missing)
     else:
-        _row, expected, done = truncation_target(
+        _row, expected, expected_completed = truncation_target(
             s.entries(st, s.epochs_row(st, b), n), s.entries(st, s.starts_row(st, b), n), before, offset, div_epoch, div_end
         )
         as_expected(st, RULE.TRUNC_01, field.TARGET, expected, target)
         if completed != UNKNOWN:
-            decide(st, RULE.TRUNC_01, done == (completed == 1), field.COMPLETED, 1 if done else 0, completed)
+            decide(
+                st,
+                RULE.TRUNC_01,
+                expected_completed == (completed == 1),
+                field.COMPLETED,
+                1 if expected_completed else 0,
+                completed,
+            )
         if target == UNKNOWN:
             target = expected
         if completed == UNKNOWN:
-            completed = 1 if done else 0
+            completed = 1 if expected_completed else 0
     truncate_at(st, b, target, after)
     # Row T4 of the table (KIP-279): the follower lacks the leader's epoch, truncates to its own earlier one and asks again.
     st[s.REPLICAS + b, s.MORE_ROUNDS] = UNKNOWN if completed == UNKNOWN else 1 - completed
@@ -99,7 +118,7 @@ def handle_diverging_response(
     st: s.State,
     b: int,
     leader: int,
-    asked: Request,
+    request: Request,
     response: ReportedResponse,
     truncated: Truncation,
     before: ReportedLog,
@@ -109,7 +128,7 @@ def handle_diverging_response(
     alive(st, b)
     log_unmoved(st, b, before)
     p = s.pair(st, b, leader)
-    epoch, offset, div_epoch, div_end = asked.epoch, asked.offset, response.div_epoch, response.div_end
+    epoch, offset, div_epoch, div_end = request.epoch, request.offset, response.div_epoch, response.div_end
     carries_no_error(st, response.error)
     # Fields of the request that the follower does not report are those of the request in flight.
     if st[p, s.KIND] in (s.DIVERGED, s.DELAYED):
@@ -127,7 +146,10 @@ def handle_diverging_response(
 
 
 def no_hw_from_diverging(st: s.State, b: int, hw: int) -> None:
-    """Check HW-06: only the truncation offset is taken over from a diverging response (KAFKA-14704)."""
+    """Check HW-06: only the truncation offset is taken over from a diverging response, not its HW (KAFKA-14704).
+
+    `hw` is b's HW after the truncation.
+    """
     # The HW may be reported to move with the truncation, which raises none, or by the event before it (HW_MOVED).
     moved, old = st[s.REPLICAS + b, s.HW_MOVED], st[s.REPLICAS + b, s.HW]
     if UNKNOWN not in (hw, old) and hw > old:
@@ -140,7 +162,10 @@ def no_hw_from_diverging(st: s.State, b: int, hw: int) -> None:
 
 
 def truncate_to_high_watermark(st: s.State, b: int, target: int, before: ReportedLog, after: ReportedLog) -> None:
-    """Check TRUNC-05: only a follower without epochs truncates to its HW. AbstractFetcherThread#truncateToHighWatermark."""
+    """Judge TruncateToHighWatermark by TRUNC-05: only a follower without epochs truncates to its HW.
+
+    AbstractFetcherThread#truncateToHighWatermark.
+    """
     alive(st, b)
     log_unmoved(st, b, before)
     n, old = st[s.REPLICAS + b, s.CACHED], st[s.REPLICAS + b, s.HW]
@@ -164,7 +189,7 @@ def handle_out_of_range(
     st: s.State,
     b: int,
     leader: int,
-    asked: Request,
+    request: Request,
     leader_start: int,
     leader_end: int,
     target: int,
@@ -172,10 +197,14 @@ def handle_out_of_range(
     after: ReportedLog,
     log_start: int,
 ) -> None:
-    """Check OOR-01: the three cases of an out-of-range reset. AbstractFetcherThread#fetchOffsetAndTruncate."""
+    """Judge HandleOutOfRange by OOR-01: the three cases of an out-of-range reset.
+
+    `leader_start` and `leader_end` are the offsets that the follower asked its leader for, `target` the one at which it goes
+    on, `log_start` its log start afterwards. AbstractFetcherThread#fetchOffsetAndTruncate.
+    """
     alive(st, b)
     log_unmoved(st, b, before)
-    p, epoch, offset = s.pair(st, b, leader), asked.epoch, asked.offset
+    p, epoch, offset = s.pair(st, b, leader), request.epoch, request.offset
     # Fields of the request that the follower does not report are those of the request in flight.
     if st[p, s.KIND] in (s.OUT_OF_RANGE, s.DELAYED):
         epoch = st[p, s.REQ_EPOCH] if epoch == UNKNOWN else epoch
@@ -183,15 +212,15 @@ def handle_out_of_range(
     check_accepted(st, b, leader, epoch, offset)
     response_in_flight(st, p, leader, s.OUT_OF_RANGE, epoch, offset, False)
     st[p, s.KIND] = s.NOTHING
-    had = st[s.REPLICAS + b, s.LEO]
-    if UNKNOWN in (leader_start, leader_end, had):
+    own_end = st[s.REPLICAS + b, s.LEO]
+    if UNKNOWN in (leader_start, leader_end, own_end):
         undecided(st, RULE.OOR_01, 1 << field.LEADER_START | 1 << field.LEADER_END | 1 << field.LEO)
         set_hw(st, b, after.hw)
         leo_becomes(st, b, RULE.OOR_01, UNKNOWN, after.leo, 1 << field.LEADER_END)
         set_log_start(st, b, log_start)
         st[s.REPLICAS + b, s.CACHED] = UNKNOWN
         return
-    case, expected = out_of_range_reset(leader_start, leader_end, had)
+    case, expected = out_of_range_reset(leader_start, leader_end, own_end)
     if target != UNKNOWN:
         as_expected(st, RULE.OOR_01, field.TARGET, expected, target)
     # Only a log that is wholly below the leader's start is dropped (UnifiedLog#truncateFullyAndStartAt).
@@ -216,31 +245,33 @@ def handle_out_of_range(
     hw_within_log(st, b)
 
 
-# OffsetsForLeaderEpoch: a follower asks where an epoch ends, the leader answers, the follower truncates (KIP-101,
-# KIP-279).
-#
-# Rule of this file: request and response are compared as those of fetches are (conformance.judge.in_flight).
+# OffsetsForLeaderEpoch.
 
 
 def send_offsets_for_leader_epoch_request(st: s.State, b: int, leader: int, epoch: int, last: int) -> None:
-    """Judge SendEpochRequest: it asks where the follower's latest epoch ends. #fetchTruncatingPartitions."""
+    """Judge SendEpochRequest: b asks where its latest epoch ends. AbstractFetcherThread#fetchTruncatingPartitions."""
     alive(st, b)
     check_leader_followed(st, b, leader, epoch)
     same(st, RULE.FETCH_02, field.REQ_LAST_EPOCH, cache_latest(st, b), last, 1 << field.EPOCHS)
     request_sent(st, b, leader, s.EPOCH_REQUEST, epoch, UNKNOWN, last)
 
 
-def handle_offsets_for_leader_epoch_request(st: s.State, b: int, f: int, asked: Request, response: ReportedResponse) -> None:
-    """Check EPOCH-05: the response table of OffsetsForLeaderEpoch. Partition#lastOffsetForLeaderEpoch."""
+def handle_offsets_for_leader_epoch_request(
+    st: s.State, b: int, f: int, request: Request, response: ReportedResponse
+) -> None:
+    """Judge HandleEpochRequest at leader b by EPOCH-05: where the epoch that follower f asks about ends.
+
+    Partition#lastOffsetForLeaderEpoch.
+    """
     alive(st, b)
     p = s.pair(st, f, b)
     # Such a request has no offset, whatever the event has in that field.
-    asked = Request(asked.epoch, UNKNOWN, asked.last_epoch)
-    # A copy is judged as if it were in flight; restore_pair then puts back what is.
+    request = Request(request.epoch, UNKNOWN, request.last_epoch)
+    # A second arrival of a request is judged as if it were in flight; restore_pair then puts back what is.
     repeated = FIRST
     if st[s.OPTION, s.DUPLICATES] == 1 and st[s.OPTION, s.REPORTS_SEND_EPOCH_REQUEST] == 1:
-        repeated = copy_kind(st, p, asked.epoch, UNKNOWN, asked.last_epoch, s.EPOCH_REQUEST)
-    other = request_handled(st, p, f, s.EPOCH_REQUEST, asked, repeated != FIRST)
+        repeated = copy_kind(st, p, request.epoch, UNKNOWN, request.last_epoch, s.EPOCH_REQUEST)
+    other = request_handled(st, p, f, s.EPOCH_REQUEST, request, repeated != FIRST)
     epoch, last = st[p, s.REQ_EPOCH], st[p, s.REQ_LAST]
     error, div_epoch, div_end = response.error, response.div_epoch, response.div_end
     # A refusal has null in both fields, and so has a response about an epoch that the leader does not know.
@@ -277,24 +308,27 @@ def handle_offsets_for_leader_epoch_request(st: s.State, b: int, f: int, asked: 
 
 
 def check_epoch_response_accepted(st: s.State, b: int, leader: int, epoch: int) -> None:
-    """Check FETCH-09: an epoch response is taken from the leader that is followed, and for its epoch (KAFKA-7786)."""
+    """Check FETCH-09: b takes an epoch response from the leader that it follows, for the leader epoch it is in (KAFKA-7786).
+
+    `epoch` is the current leader epoch in the request.
+    """
     role, own = st[s.REPLICAS + b, s.ROLE], st[s.REPLICAS + b, s.EPOCH]
     if UNKNOWN in (role, own, epoch):
         undecided(st, RULE.FETCH_09, 1 << field.REQ_EPOCH)
         return
     follows = role == s.FOLLOWING and agree_if_known(st[s.REPLICAS + b, s.LEADER], leader)
-    taken = accepts_epoch_response(own, follows, epoch, s.has_switch(st, s.EPOCH_RESPONSES_CHECKED, b))
+    accepted = accepts_epoch_response(own, follows, epoch, s.has_switch(st, s.EPOCH_RESPONSES_CHECKED, b))
     if not follows:
         not_from_leader(st, b, leader)
     else:
-        decide(st, RULE.FETCH_09, taken, field.REQ_EPOCH, own, epoch)
+        decide(st, RULE.FETCH_09, accepted, field.REQ_EPOCH, own, epoch)
 
 
 def handle_epoch_response(
     st: s.State,
     b: int,
     leader: int,
-    asked: Request,
+    request: Request,
     response: ReportedResponse,
     truncated: Truncation,
     before: ReportedLog,
@@ -304,19 +338,19 @@ def handle_epoch_response(
     alive(st, b)
     log_unmoved(st, b, before)
     p = s.pair(st, b, leader)
-    seen, epoch = st[p, s.KIND], asked.epoch
+    in_flight, epoch = st[p, s.KIND], request.epoch
     error, div_epoch, div_end = response.error, response.div_epoch, response.div_end
-    if epoch == UNKNOWN and seen in (s.EPOCH_RESPONSE, s.REFUSED):
+    if epoch == UNKNOWN and in_flight in (s.EPOCH_RESPONSE, s.REFUSED):
         epoch = st[p, s.REQ_EPOCH]
     check_epoch_response_accepted(st, b, leader, epoch)
-    if error == UNKNOWN and (div_end >= 0 or seen == s.EPOCH_RESPONSE):
+    if error == UNKNOWN and (div_end >= 0 or in_flight == s.EPOCH_RESPONSE):
         error = NONE
-    elif error == UNKNOWN and seen != s.REFUSED:
-        # Null in both may be a refusal or a response about an epoch that the leader does not know.
+    elif error == UNKNOWN and in_flight != s.REFUSED:
+        # Null in both fields: a refusal, or a response about an epoch that the leader does not know. It is open which.
         div_epoch, div_end = UNKNOWN, UNKNOWN
-    refused = error not in (NONE, UNKNOWN) or (error == UNKNOWN and seen == s.REFUSED)
+    refused = error not in (NONE, UNKNOWN) or (error == UNKNOWN and in_flight == s.REFUSED)
     if response_in_flight(st, p, leader, s.REFUSED if refused else s.EPOCH_RESPONSE, epoch, UNKNOWN, True):
-        same_as_sent(st, field.REQ_LAST_EPOCH, st[p, s.REQ_LAST], asked.last_epoch)
+        same_as_sent(st, field.REQ_LAST_EPOCH, st[p, s.REQ_LAST], request.last_epoch)
         same_as_sent(st, field.ERROR, st[p, s.RES_ERROR], error)
         same_as_sent(st, field.DIV_EPOCH, st[p, s.RES_DIV_EPOCH], div_epoch)
         same_as_sent(st, field.DIV_END, st[p, s.RES_DIV_END], div_end)

@@ -4,6 +4,9 @@ Rules of this file
 
 1. A face is no verdict: it says what the lines look like, and which lines.
 2. The release is what the log says, or what its lines can be of (releases.py). Where that leaves it open, the bug is named.
+
+A *face* is a function of a story's content (`telling`: `entries`, and `faces`, the lines by which bugs are recognised) and
+of its losses. It yields a *sighting*, (node, file, lines as file:number), for each place that looks like its bug.
 """
 
 from collections import defaultdict
@@ -23,7 +26,7 @@ OFTEN = 3
 
 @dataclass(frozen=True)
 class BugFace:
-    """A known bug that lines look like."""
+    """A known bug that lines look like: what the bug does, in which releases it is fixed, the lines, what to do."""
 
     bug: str
     says: str
@@ -37,7 +40,7 @@ class BugFace:
 
 
 Sighting = tuple[int | None, str, list[str]]
-"""The node, the file, and the lines that look like the bug."""
+"""The node, the file, and the lines that look like the bug, as file:number."""
 
 Face = Callable[[Telling, Sequence[Loss]], Iterator[Sighting]]
 
@@ -55,21 +58,24 @@ class KnownFace(NamedTuple):
     face: Face
 
 
-def _seen(entry: StoryEntry) -> Sighting:
+def _sighting(entry: StoryEntry) -> Sighting:
+    """Return an entry as a sighting: its node, the file of its first line, all its lines."""
     return entry.node, entry.sources[0].rpartition(":")[0], entry.sources
 
 
 def _of_entries(kind: str, fits: Callable[[StoryEntry], bool]) -> Face:
-    """Look for entries of a kind that fit."""
-    return lambda telling, _losses: (_seen(entry) for entry in telling.entries if entry.kind == kind and fits(entry))
+    """Return a face that sights every entry of a kind for which `fits` is true."""
+    return lambda telling, _losses: (_sighting(entry) for entry in telling.entries if entry.kind == kind and fits(entry))
 
 
 def _of_errors(kind: str, text: str) -> Face:
-    """Look for entries of a kind whose error, or cause, has this text."""
+    """Return a face that sights every entry of a kind whose error, or cause, has this text."""
     return _of_entries(kind, lambda entry: text in str(entry.fields.get("cause") or entry.fields["error"]))
 
 
 def _of_lines(*kinds: str) -> Face:
+    """Return a face that sights every line that is a statement of one of these kinds."""
+
     def face(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting]:
         for line in telling.faces:
             if line.says.kind in kinds:
@@ -79,6 +85,7 @@ def _of_lines(*kinds: str) -> Face:
 
 
 def _truncation_not_allowed(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting]:
+    """Yield lines by which a follower stops its broker, as it is ahead of its leader and must not truncate."""
     for line in telling.faces:
         if line.says.kind == "fatal" and "log truncation is not allowed" in line.text:
             yield line.node, line.file, [line.at]
@@ -91,32 +98,38 @@ def _is_open_on_windows(failed: StoryEntry) -> bool:
 
 
 def _was_flushed_after_a_rename(failed: StoryEntry) -> bool:
+    """Return whether a directory failed as a log was flushed whose folder was renamed, as for a deletion."""
     why = str(failed.fields.get("error"))
     return why.startswith("flushing log") and RENAMED_FOLDER.search(why) is not None
 
 
 def _refused_for_ever(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting]:
-    """Refusals by ZooKeeper that go on: one broker that stood still is refused, too, for a moment."""
+    """Yield refusals of ISR changes by ZooKeeper that go on, by broker and partition.
+
+    A broker that only stood still for a while is refused, too, but for less than a second.
+    """
     lines = defaultdict(list)
     for line in telling.faces:
         if line.says.kind == "isr-refused" and "zookeeper" in line.text:
             lines[line.node, line.file, line.partition].append(line)
     for (node, file, _), refused in lines.items():
+        # Without times, two refusals count as going on.
         if len(refused) > 1 and (refused[-1].order - refused[0].order >= SECOND or not refused[0].time):
             yield node, file, [line.at for line in refused]
 
 
 def _is_in_a_loop(reset: StoryEntry) -> bool:
+    """Return whether a follower's fetch offset was reset to where it was, so often in a row that it goes on for ever."""
     return bool(reset.fields["from"] == reset.fields["to"] and reset.fields["times"] >= OFTEN)
 
 
 def _was_emptied_by_a_race(reset: StoryEntry) -> bool:
-    """Return whether a replica that was ahead of the start of its leader's log began anew there."""
+    """Return whether a replica whose log reached beyond the start of its leader's was emptied, to begin anew there."""
     return "start" in reset.marks and (reset.fields["from"] or 0) > reset.fields["to"]
 
 
 def _full_segment(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting]:
-    """Offsets out of order at followers of a leader whose append met a full segment."""
+    """Yield offsets out of order at followers, where a leader's append met a full segment file."""
     full = [line for line in telling.faces if line.says.kind == "too-large"]
     mixed = [line for line in telling.faces if line.says.kind == "out-of-order"]
     for line in mixed:
@@ -125,7 +138,7 @@ def _full_segment(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sightin
 
 
 def _stale_fetch_state(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting]:
-    """Look for a follower that fetches again what it has, with no truncation before it."""
+    """Yield followers that fetch again what they have, with no truncation before that explains it."""
     truncated = {
         (entry.partition, entry.node)
         for entry in telling.entries
@@ -133,24 +146,25 @@ def _stale_fetch_state(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Si
     }
     for entry in telling.entries:
         if entry.kind == "append_refused" and (entry.partition, entry.node) not in truncated:
-            yield _seen(entry)
+            yield _sighting(entry)
     yield from _of_lines("offset-mismatch")(telling, _losses)
 
 
 def _old_session(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting]:
-    """Look for a broker whose new session meets the node of its old one, which has expired."""
+    """Yield brokers that cannot register: the ZooKeeper node of their old session, which has expired, is still there."""
     expired: dict[int | None, StoryEntry] = {}
     for entry in telling.entries:
         if entry.kind == "session_expired":
             expired[entry.node] = entry
         elif entry.kind == "not_registered" and "already exists" in entry.fields["error"]:
+            # A client's line of an expired session names no node: it may be of this broker.
             session = expired.get(entry.node, expired.get(None))
             if session is not None:
                 yield entry.node, entry.sources[0].rpartition(":")[0], [session.sources[0], *entry.sources]
 
 
 def _planned_transition(telling: Telling, losses: Sequence[Loss]) -> Iterator[Sighting]:
-    """Look for records that went with a leader which did not die: it stopped cleanly, or another one was preferred."""
+    """Yield losses of what was never replicated by a leader that did not die: it stopped cleanly, or just led no more."""
     for loss in losses:
         if loss.why != NEVER or loss.node is None:
             continue
@@ -305,7 +319,7 @@ ROWS = (
         fixed_in="3.4.1",
         do="nothing: compare the high watermark of the follower's line before it",
         face=lambda telling, _losses: (
-            _seen(entry)
+            _sighting(entry)
             for entry in telling.entries
             if entry.kind == "high_watermark_fell" and "doubtful" in entry.marks and _raised_before(entry, telling)
         ),
@@ -327,20 +341,24 @@ def _raised_before(fell: StoryEntry, telling: Telling) -> bool:
 
 
 def _full(release: Release) -> Release:
-    """Return a release with all four parts: 0.11.0 is 0.11.0.0."""
+    """Return a release as four parts, to compare it with others: (0, 11, 0) becomes (0, 11, 0, 0)."""
     return (*release, 0, 0, 0, 0)[:4]
 
 
 def _is_fixed(earliest: Release, latest: Release, fixed: str) -> bool:
-    """Return whether a release between these two has a fix: the last one that is named, or that of its own branch."""
+    """Return whether every release from `earliest` to `latest` has a fix.
+
+    `fixed` names the releases with it, such as "1.0.2, 1.1.1, 2.0.0": all from the last one on have it, and those of a
+    branch (1.0, 1.1) from the one of that branch on.
+    """
     *branches, last = map(release_of, fixed.split(", "))
-    branch = any(earliest[:2] == latest[:2] == one[:2] and _full(earliest) >= _full(one) for one in branches)
-    return branch or _full(earliest) >= _full(last)
+    in_branch = any(earliest[:2] == latest[:2] == fix[:2] and _full(earliest) >= _full(fix) for fix in branches)
+    return in_branch or _full(earliest) >= _full(last)
 
 
 def bug_faces(telling: Telling, losses: Sequence[Loss]) -> list[BugFace]:
-    """Return the known bugs that the lines look like."""
-    found: list[BugFace] = []
+    """Return the known bugs that the lines look like, where the release of the node can have the bug."""
+    bugs: list[BugFace] = []
     for row in ROWS:
         sources: list[str] = []
         for node, file, lines in row.face(telling, losses):
@@ -350,5 +368,5 @@ def bug_faces(telling: Telling, losses: Sequence[Loss]) -> list[BugFace]:
                 continue
             sources += [at for at in lines if at not in sources]
         if sources:
-            found.append(BugFace(row.bug, row.says, row.fixed_in, sources[:MOST_SOURCES], row.do))
-    return found
+            bugs.append(BugFace(row.bug, row.says, row.fixed_in, sources[:MOST_SOURCES], row.do))
+    return bugs

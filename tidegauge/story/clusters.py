@@ -8,6 +8,8 @@ Rules of this file
    topics. One id after the other is a topic that was created anew.
 4. What is not shown to be of another cluster is of the same, unless there are several that it could be of: then it is told
    by itself.
+
+A *unit* is a group of files that are surely of one cluster, with the ids that they name (its `evidence`).
 """
 
 from collections import defaultdict
@@ -20,22 +22,23 @@ from tidegauge.traces.kafka_logs.discovery.clusters import ClusterEvidence, Clus
 
 
 def files_by_cluster(files: Sequence[ReadFile]) -> list[list[ReadFile]]:
-    """Return the files of each cluster."""
+    """Return the files of each cluster: first those that are shown to differ, then what can be none of them."""
     units = _units(files)
     groups = of_common_ids((unit for unit in units if _ids(unit.evidence)), _ids)
     differing = list(apart(groups))
     clusters = list(differing)
-    surely = {id(group) for group in differing}
+    differing_ids = {id(group) for group in differing}
     for group in groups:
-        if id(group) in surely:
+        if id(group) in differing_ids:
             continue
+        # Two are enough to see that it could be of several (rule 4).
         fitting = list(islice((cluster for cluster in clusters if not cluster.evidence.contradicts(group.evidence)), 2))
         if len(fitting) == 1:
             fitting[0].add(group)
         else:
             clusters.append(group)
     for unit in units:
-        # One that names no id is like none and unlike none. There may be a hundred thousand.
+        # One that names no id contradicts none and shares nothing. As there may be a hundred thousand, none is compared.
         if not _ids(unit.evidence) and len(clusters) == 1:
             clusters[0].add(unit)
         elif not _ids(unit.evidence):
@@ -44,6 +47,7 @@ def files_by_cluster(files: Sequence[ReadFile]) -> list[list[ReadFile]]:
 
 
 def _ids(evidence: ClusterEvidence) -> set[str]:
+    """Return the cluster ids and topic ids that a unit names: random, so two units with one in common are of one cluster."""
     return evidence.clusters | evidence.ids
 
 
@@ -63,7 +67,7 @@ def _units(files: Sequence[ReadFile]) -> list[ClusterGroup[ReadFile]]:
 
 
 def _read(file: ReadFile, evidence: ClusterEvidence) -> None:
-    """Note the ids that the lines name, and when."""
+    """Add to the evidence of a unit the cluster ids and topic ids that the lines of a file name, and when they do."""
     for line in file.sourced_lines:
         if "cluster" in line.fields:
             evidence.clusters.add(line.fields["cluster"])

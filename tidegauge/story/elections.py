@@ -5,6 +5,14 @@ Rules of this file
 1. A change of the ISR and its acceptance are one entry, as are its refusals in a row.
 2. An election is clean or not where a line says so, or where the ISR before it is known: its version in ZooKeeper, or the
    partition epoch, is one less.
+
+A method `say_KIND` gets every line of its kind of statement (a row of statements.py; `fetch-error` goes to
+`say_fetch_error`), in order of time. It adds an entry to the story (`self.add`), counts the last one once more
+(`self.add_or_count`), or adds its line to an entry that another line began (`join`). `line.fields` has the values in the
+line by name, as text, `line.says` is its row, `line.order` its time in microseconds. `self.replica_of(line)`,
+`self.partitions[name]` and `self.nodes[self.key(line)]` are what is known of its replica, partition and node (state.py). A
+*version* of an ISR is its version in ZooKeeper or the partition epoch. `marks` of an entry are notes for later lines, which
+no report shows.
 """
 
 import json
@@ -42,7 +50,7 @@ _WITH_EPOCHS = re.compile(r"brokerId=(\d+)")
 
 
 def _isr_sent(text: str) -> list[int] | None:
-    """Return the ISR that a refused proposal names, if it does."""
+    """Return the ISR in the text of a refused proposal; None if it names none."""
     sent = _SENT_ISR.search(text)
     return list(ids(sent[1])) if sent else None
 
@@ -51,6 +59,7 @@ class Elections(StoryState):
     """Tells these lines."""
 
     def say_leader(self, line: SourcedLine) -> None:
+        """Tell a replica that begins to lead an epoch at an offset: its log ends there."""
         self.nodes[self.key(line)].active = True
         topic_id = line.fields.get("topic_id")
         self.renew(line, topic_id, anew=optional(line, "leader_epoch") == 0)
@@ -72,7 +81,7 @@ class Elections(StoryState):
         replica.log_end, replica.ended, replica.is_known = offset, None, True
         replica.high_watermark, replica.truncation = high_watermark, None
         self.had(line, high_watermark, epoch)
-        # An election that was told without its epoch, just before.
+        # The line of its election, just before, may lack the epoch.
         last = partition.elections[-1] if partition.elections else None
         if last is not None and last.fields["leader_epoch"] is None and last.fields["leader"] == line.node:
             last.fields["leader_epoch"] = epoch
@@ -81,11 +90,13 @@ class Elections(StoryState):
             self._isr_is(partition, isr, optional(line, "version"))
 
     def say_leader_again(self, line: SourcedLine) -> None:
+        """Note the high watermark and ISR of a leader that was told to lead an epoch again in which it leads: no entry."""
         partition = self.partitions[str(line.partition)]
         self.had(line, number(line.fields["high_watermark"]), number(line.fields["leader_epoch"]))
         self._isr_is(partition, ids(line.fields["isr"]), number(line.fields["version"]))
 
     def say_follower(self, line: SourcedLine) -> None:
+        """Tell a replica that begins to follow a leader: its log ends at `offset`."""
         self.nodes[self.key(line)].active = True
         self.renew(line, line.fields.get("topic_id"), anew=number(line.fields["leader_epoch"]) == 0)
         replica = self.replica_of(line)
@@ -108,29 +119,35 @@ class Elections(StoryState):
         self.had(line, replica.high_watermark, epoch)
 
     def say_role_change(self, line: SourcedLine) -> None:
-        """Note that a replica changes its role: what it truncates next is for that."""
+        """Note when replicas change their roles: a truncation soon after is due to that."""
         for name in _IN_A_LIST.findall(line.fields["partitions"]):
             self.replicas[name, self.key(line)].role_changed = line.order
 
     def say_fetching(self, line: SourcedLine) -> None:
-        """Give followers the leader that they fetch from."""
+        """Add to the entries of followers the leader that they fetch from, which their own lines may lack."""
         text = line.fields["partitions"]
-        for found in (*_FETCHED_TO.finditer(text), *_FETCHED_LIST.finditer(text)):
-            replica = self.replicas.get((found["tp"], self.key(line)))
-            leader = found["leader"] or line.fields.get("leader")
+        for match in (*_FETCHED_TO.finditer(text), *_FETCHED_LIST.finditer(text)):
+            replica = self.replicas.get((match["tp"], self.key(line)))
+            leader = match["leader"] or line.fields.get("leader")
             if replica is None or leader is None:
                 continue
             follower = replica.follower
-            epoch = found["epoch"] if "epoch" in found.re.groupindex else None
-            same = epoch is None or (follower is not None and follower.fields["leader_epoch"] == int(epoch))
-            if same and follower is not None and follower.fields["leader"] is None and line.order - follower.order < SECOND:
+            epoch = match["epoch"] if "epoch" in match.re.groupindex else None
+            same_epoch = epoch is None or (follower is not None and follower.fields["leader_epoch"] == int(epoch))
+            if (
+                same_epoch
+                and follower is not None
+                and follower.fields["leader"] is None
+                and line.order - follower.order < SECOND
+            ):
                 follower.fields["leader"] = int(leader)
                 join(follower, line)
             # To 2.6 a fetcher starts at the high watermark, since 2.7 at the log end.
-            if "offset" in found.re.groupindex and replica.truncation is None and number(found["offset"]) >= 0:
-                replica.high_watermark = number(found["offset"])
+            if "offset" in match.re.groupindex and replica.truncation is None and number(match["offset"]) >= 0:
+                replica.high_watermark = number(match["offset"])
 
     def _isr_is(self, partition: PartitionStory, isr: tuple[int, ...], version: int | None) -> None:
+        """Set the ISR of a partition, unless what is known is of a later version; None: the line has no version."""
         # A line without a version (2.x) that says the same leaves the version that is known.
         if version is None and partition.isr is not None and set(isr) == set(partition.isr):
             return
@@ -138,6 +155,7 @@ class Elections(StoryState):
             partition.isr, partition.version = isr, version
 
     def say_shrink(self, line: SourcedLine) -> None:
+        """Tell a leader that proposes another ISR, a smaller or a larger one; nothing says yet whether it is accepted."""
         replica = self.replica_of(line)
         self.had(line, optional(line, "high_watermark"), self.partitions[str(line.partition)].leader_epoch)
         if "high_watermark" in line.fields:
@@ -155,7 +173,7 @@ class Elections(StoryState):
             change.marks.add("again")
             return
         replica.change = self.add(line, "isr_changed", line.partition, **{"from": before}, to=after, accepted=None, times=1)
-        # The line comes before the answer, and what was asked just before was refused.
+        # Its broker was refused a change just before: this one may be in vain, too, until a line says that it is accepted.
         refused = self.nodes[self.key(line)].refused
         if refused is not None and line.order - refused < TOGETHER:
             replica.change.marks.add("wanted")
@@ -163,6 +181,7 @@ class Elections(StoryState):
     say_expand = say_shrink
 
     def say_isr_accepted(self, line: SourcedLine) -> None:
+        """Tell that the ISR is now as a leader proposed: one entry with the proposal, if its line is there."""
         replica, partition = self.replica_of(line), self.partitions[str(line.partition)]
         after = ids(line.fields["to"])
         change = replica.change
@@ -178,9 +197,11 @@ class Elections(StoryState):
         self._isr_is(partition, after, number(line.fields["version"]))
 
     def say_controller_isr(self, line: SourcedLine) -> None:
+        """Note the ISR and its version as the controller has them: no entry."""
         self._isr_is(self.partitions[str(line.partition)], ids(line.fields["to"]), number(line.fields["version"]))
 
     def say_isr_refused(self, line: SourcedLine) -> None:
+        """Tell that a leader's proposal of an ISR was refused; a refusal again of the same one is counted (`times`)."""
         if "zkVersion" in line.says.text:
             self.nodes[self.key(line)].refused = line.order
         change = self.replica_of(line).change
@@ -191,6 +212,7 @@ class Elections(StoryState):
                 line, "isr_changed", line.partition, **{"from": None}, to=to, accepted=False, times=1, error=error
             )
             return
+        # The controller's line of a refusal, if it came before this one, has counted it.
         if change.fields["accepted"] is False and _BY_CONTROLLER not in change.marks:
             change.fields["times"] += 1
         change.marks.discard(_BY_CONTROLLER)
@@ -200,7 +222,7 @@ class Elections(StoryState):
         join(change, line)
 
     def say_isr_rejected(self, line: SourcedLine) -> None:
-        """Tell a change of the ISR that the controller refused: one entry with what the broker that proposed it says."""
+        """Tell by the controller's line that it refused an ISR: one entry with the line of the broker that proposed it."""
         proposer = optional(line, "proposer")
         change = self.replicas[str(line.partition), proposer].change if proposer is not None else None
         if change is None or change.fields["accepted"] is True:
@@ -224,11 +246,12 @@ class Elections(StoryState):
         join(change, line)
 
     def say_recovering(self, line: SourcedLine) -> None:
-        """Tell by the leader's own line that it was elected out of the ISR; its leader line has the epoch."""
+        """Tell by a leader's own line that it was elected uncleanly, out of the ISR; its leader line has the epoch."""
         if line.node is not None:
             self._elected(line, line.node, clean=False)
 
     def say_topic_id_mismatch(self, line: SourcedLine) -> None:
+        """Tell a replica whose log has another topic id than a request for the partition."""
         replica = self.replica_of(line)
         fields = {"topic_id": line.fields["own"], "received": line.fields["received"]}
         replica.mismatch = self.add_or_count(replica.mismatch, line, "topic_id_mismatch", **fields)
@@ -243,17 +266,21 @@ class Elections(StoryState):
         version: int | None = None,
         clean: bool | None = None,
     ) -> None:
-        """Tell an election once, whoever says it, with whether it was clean; None is what the line does not say."""
+        """Tell an election, or add the line to the entry of it, as several nodes may print it; None: the line does not say.
+
+        `leader` may be NO_LEADER; `isr` and `version` are those of the election. Whether it was clean follows, where the
+        line does not say, from the ISR before it, if that is of the version before.
+        """
         partition = self.partitions[str(line.partition)]
-        known = next(
+        election = next(
             (
-                one
-                for one in reversed(partition.elections)
-                if one.fields["leader"] == leader and epoch in (None, one.fields["leader_epoch"])
+                entry
+                for entry in reversed(partition.elections)
+                if entry.fields["leader"] == leader and epoch in (None, entry.fields["leader_epoch"])
             ),
             None,
         )
-        if known is None:
+        if election is None:
             if (
                 clean is None
                 and isr is not None
@@ -262,9 +289,10 @@ class Elections(StoryState):
                 and partition.isr
             ):
                 clean = None if leader == NO_LEADER else leader in partition.isr
+            # A warning without the epoch (say_unclean_choice), less than a minute apart, is of this election.
             if leader in partition.unclean and abs(line.order - partition.unclean[leader][0]) < 60 * SECOND:
                 clean = False
-            known = self.add(
+            election = self.add(
                 line,
                 "elected",
                 line.partition,
@@ -274,35 +302,38 @@ class Elections(StoryState):
                 clean=clean,
             )
             if clean is False and leader in partition.unclean:
-                known.sources.append(partition.unclean[leader][1])
+                election.sources.append(partition.unclean[leader][1])
             if partition.election_request is not None and clean is False:
-                known.fields["by"] = partition.election_request
+                election.fields["by"] = partition.election_request
             # A broker that received it is not who elected.
-            known.node = None if line.says.kind in _BROKERS_LINES else line.node
-            partition.elections.append(known)
+            election.node = None if line.says.kind in _BROKERS_LINES else line.node
+            partition.elections.append(election)
         else:
-            join(known, line)
-            known.node = known.node if known.node is not None or line.says.kind in _BROKERS_LINES else line.node
-            if clean is not None and known.fields["clean"] is None:
-                known.fields["clean"] = clean
+            join(election, line)
+            election.node = election.node if election.node is not None or line.says.kind in _BROKERS_LINES else line.node
+            if clean is not None and election.fields["clean"] is None:
+                election.fields["clean"] = clean
         partition.leader, partition.leader_epoch = leader, epoch
         if isr is not None:
             self._isr_is(partition, isr, version)
 
     def say_unclean_choice(self, line: SourcedLine) -> None:
+        """Tell a controller that elects a leader out of the ISR, as no member of that is alive; the line has no epoch."""
         self.partitions[str(line.partition)].unclean[int(line.fields["leader"])] = line.order, line.at
         self._elected(line, int(line.fields["leader"]), clean=False)
 
     def say_chosen(self, line: SourcedLine) -> None:
+        """Tell by the controller's line, to 1.0, whom it elected for an offline partition, with epoch and ISR."""
         partition = self.partitions[str(line.partition)]
         leader, epoch, isr = int(line.fields["leader"]), number(line.fields["leader_epoch"]), ids(line.fields["isr"])
         last = partition.elections[-1] if partition.elections else None
-        # The warning before it has no epoch.
+        # The warning before it (say_unclean_choice) has begun the entry without the epoch.
         if last is not None and last.fields["leader_epoch"] is None and last.fields["leader"] == leader:
             last.fields["leader_epoch"], last.fields["isr"] = epoch, list(isr)
         self._elected(line, leader, epoch=epoch, isr=isr)
 
     def say_elected(self, line: SourcedLine) -> None:
+        """Tell by the line of a controller of ZooKeeper, 1.0 to 3.9, whom it elected; of a new partition that is clean."""
         fields = line.fields
         isr = (
             ids(fields["isr"])
@@ -325,15 +356,15 @@ class Elections(StoryState):
             return  # -2: the topic is being deleted
         is_next = version == 0 or (version is not None and partition.version == version - 1)
         # Only a leader changes the ISR: its own broker hears of the election first, and where nobody leads it stays.
-        # What it caches may be of a later change, that the leader itself made.
-        asked = line.node == leader and "ached" not in line.says.text
-        is_of_election = asked or leader == NO_LEADER or is_next
+        # What it caches (a line with `Cached` or `cached`) may be of a later change, that the leader itself made.
+        sent_to_leader = line.node == leader and "ached" not in line.says.text
+        is_of_election = sent_to_leader or leader == NO_LEADER or is_next
         epoch = number(fields["leader_epoch"])
         self._elected(line, leader, epoch=epoch, isr=isr if is_of_election else None, version=version)
         self._isr_is(partition, isr, version)
 
     def say_removed(self, line: SourcedLine) -> None:
-        """Tell a broker that left the ISR as it went offline: no election, unless no leader is left."""
+        """Tell a broker that the controller took out of the ISR as it went offline: no election, unless nobody leads then."""
         partition, fields = self.partitions[str(line.partition)], line.fields
         epoch, isr, leader, version = (
             number(fields["leader_epoch"]),
@@ -346,9 +377,9 @@ class Elections(StoryState):
         if leader == NO_LEADER:
             self._elected(line, leader, epoch=epoch, isr=isr, version=version)
             return
-        # Else it may be of an election that was told before, or by another broker: no event is no contradiction.
-        known = version is not None and partition.version == version - 1 and partition.leader_epoch == epoch - 1
-        if not known or any(one.fields["leader_epoch"] == epoch for one in partition.elections):
+        # Only of the change just behind what is known is it sure that it is no election, which another line may tell.
+        is_next = version is not None and partition.version == version - 1 and partition.leader_epoch == epoch - 1
+        if not is_next or any(election.fields["leader_epoch"] == epoch for election in partition.elections):
             partition.leader, partition.leader_epoch = leader, epoch
             self._isr_is(partition, isr, version)
             return
@@ -360,7 +391,7 @@ class Elections(StoryState):
         self._isr_is(partition, isr, version)
 
     def say_no_leader(self, line: SourcedLine) -> None:
-        """Tell that the controller finds nobody to elect, as often as it looks."""
+        """Tell that the controller finds nobody to elect: one entry, however often. `elr`: who else may lead (KIP-966)."""
         partition = self.partitions[str(line.partition)]
         isr = ids(line.fields["isr"]) if "isr" in line.fields else None
         last = partition.elections[-1] if partition.elections else None
@@ -376,6 +407,7 @@ class Elections(StoryState):
                 last.fields[name] = list(ids(line.fields[name]))
 
     def say_no_other_leader(self, line: SourcedLine) -> None:
+        """Tell that the controller cannot move a leader off a broker that stops: no other replica in the ISR is alive."""
         isr = list(ids(line.fields["isr"])) if "isr" in line.fields else None
         last = self.partitions[str(line.partition)].unmoved
         if last is not None and last.fields["isr"] == isr and not line.time:
@@ -385,18 +417,22 @@ class Elections(StoryState):
         self.partitions[str(line.partition)].unmoved = unmoved
 
     def say_described(self, line: SourcedLine) -> None:
+        """Tell a line of `kafka-topics --describe`: leader, ISR and replicas of a partition."""
         fields = line.fields
         isr, replicas = list(ids(fields["isr"])), list(ids(fields["replicas"]))
         self.add(line, "described", line.partition, leader=int(fields["leader"]), isr=isr, replicas=replicas)
 
     def say_reassignment(self, line: SourcedLine) -> None:
+        """Tell what `kafka-reassign-partitions --verify` says of a partition: in progress, completed or failed."""
         self.add(line, "reassignment", line.partition, state=line.fields["done"])
 
     def say_asked(self, line: SourcedLine) -> None:
+        """Note the partitions for which an operator requested an unclean election: the election that follows names that."""
         for name in _IN_A_LIST.findall(line.fields["partitions"]):
             self.partitions[name].election_request = "an operator's request"
 
     def say_changed(self, line: SourcedLine) -> None:
+        """Tell an election by a KRaft controller's line of a partition change: `changes` has (before, after) by field."""
         changed = changes(line.fields["changes"])
         partition = self.partitions[str(line.partition)]
         if "leader" in changed or "leaderEpoch" in changed:
@@ -415,18 +451,20 @@ class Elections(StoryState):
                     partition.elections[-1].marks.add("called unclean")
 
     def say_changes(self, line: SourcedLine) -> None:
-        for found in _CHANGE_RECORD.finditer(line.fields["partitions"]):
-            leader = int(found["leader"])
+        """Tell elections by a KRaft controller's line of several partition change records; one with a leader is one."""
+        for match in _CHANGE_RECORD.finditer(line.fields["partitions"]):
+            leader = int(match["leader"])
             if leader < NO_LEADER:
                 continue  # -2: the leader stays
-            of = replace(line, partition=found["tp"])
-            partition = self.partitions[found["tp"]]
+            of_partition = replace(line, partition=match["tp"])
+            partition = self.partitions[match["tp"]]
             epoch = None if partition.leader_epoch is None else partition.leader_epoch + 1
-            isr = ids(found["isr"]) if found["isr"] is not None else partition.isr  # null: it stays
-            clean = False if found["recovery"] == "1" else (None if leader == NO_LEADER else True)
-            self._elected(of, leader, epoch=epoch, isr=isr, clean=clean)
+            isr = ids(match["isr"]) if match["isr"] is not None else partition.isr  # null: it stays
+            clean = False if match["recovery"] == "1" else (None if leader == NO_LEADER else True)
+            self._elected(of_partition, leader, epoch=epoch, isr=isr, clean=clean)
 
     def say_registered(self, line: SourcedLine) -> None:
+        """Tell the first leader of a new partition, by a KRaft controller's line of its record: that is a clean election."""
         self.renew(line, line.fields.get("topic_id"), anew=True)
         fields = line.fields
         self._elected(
@@ -439,14 +477,16 @@ class Elections(StoryState):
         )
 
     def say_dumped_topic(self, line: SourcedLine) -> None:
+        """Note the name of a topic id, by a TopicRecord in a metadata dump: other records have the id only."""
         self.topics[line.fields["topic_id"]] = line.fields["topic"]
 
     def say_dumped_partition(self, line: SourcedLine) -> None:
+        """Tell the first leader of a partition, by a PartitionRecord in a metadata dump: that is a clean election."""
         data = json.loads(line.fields["data"])
-        of = replace(line, partition=f"{self.topics.get(data['topicId'], data['topicId'])}-{data['partitionId']}")
-        self.renew(of, data["topicId"])
+        of_partition = replace(line, partition=f"{self.topics.get(data['topicId'], data['topicId'])}-{data['partitionId']}")
+        self.renew(of_partition, data["topicId"])
         self._elected(
-            of,
+            of_partition,
             int(data["leader"]),
             epoch=int(data["leaderEpoch"]),
             isr=tuple(data["isr"]),
@@ -455,19 +495,21 @@ class Elections(StoryState):
         )
 
     def say_dumped_change(self, line: SourcedLine) -> None:
-        """Tell a change of a metadata dump: what is not named stays, and only a new leader is a new epoch."""
+        """Tell a PartitionChangeRecord in a metadata dump: what it does not name stays; a leader in it is a new epoch."""
         data = json.loads(line.fields["data"])
-        of = replace(line, partition=f"{self.topics.get(data['topicId'], data['topicId'])}-{data['partitionId']}")
-        partition = self.partitions[str(of.partition)]
+        of_partition = replace(line, partition=f"{self.topics.get(data['topicId'], data['topicId'])}-{data['partitionId']}")
+        partition = self.partitions[str(of_partition.partition)]
         isr = tuple(data["isr"]) if data.get("isr") is not None else None
         version = None if partition.version is None else partition.version + 1
-        before = partition.isr
+        old_isr = partition.isr
         leader = data.get("leader")
         if leader is not None and leader >= NO_LEADER:
             epoch = None if partition.leader_epoch is None else partition.leader_epoch + 1
             clean = None if leader == NO_LEADER else data.get("leaderRecoveryState") != 1  # else from the ISR or the ELR
-            self._elected(of, int(leader), epoch=epoch, isr=isr if isr is not None else before, version=version, clean=clean)
+            self._elected(
+                of_partition, int(leader), epoch=epoch, isr=isr if isr is not None else old_isr, version=version, clean=clean
+            )
         elif isr is not None:
-            change = {"from": list(before) if before is not None else None}
-            self.add(of, "isr_changed", of.partition, **change, to=list(isr), accepted=True, times=1)
+            fields = {"from": list(old_isr) if old_isr is not None else None}
+            self.add(of_partition, "isr_changed", of_partition.partition, **fields, to=list(isr), accepted=True, times=1)
             self._isr_is(partition, isr, version)

@@ -1,4 +1,12 @@
-"""Tell what fetchers meet: offsets out of range, errors, refused epochs; the same several times in a row is one entry."""
+"""Tell what fetchers meet: offsets out of range, errors, refused epochs; the same several times in a row is one entry.
+
+A method `say_KIND` gets every line of its kind of statement (a row of statements.py; `fetch-error` goes to
+`say_fetch_error`), in order of time. It adds an entry to the story (`self.add`), counts the last one once more
+(`self.add_or_count`), or adds its line to an entry that another line began (`join`). `line.fields` has the values in the
+line by name, as text, `line.says` is its row, `line.order` its time in microseconds. `self.replica_of(line)` is what is
+known of the replica that it is about: most attributes are the last entry of a kind. `marks` of an entry are notes for later
+lines, which no report shows.
+"""
 
 from dataclasses import replace
 
@@ -11,27 +19,32 @@ class Fetchers(StoryState):
     """Tells these lines."""
 
     def say_reset(self, line: SourcedLine) -> None:
+        """Tell a follower whose fetch offset is out of its leader's range, `from`, and that goes on at another one, `to`.
+
+        Two lines, a warning and one of its handling, print each reset: `marks` has those that were read, by their row's
+        text.
+        """
         replica = self.replica_of(line)
         before, after = optional(line, "from"), number(line.fields["to"])
-        of_start, last, by = "'s start offset" in line.text, replica.reset, line.says.text
+        of_start, last, statement = "'s start offset" in line.text, replica.reset, line.says.text
         # A replica whose log goes on where the leader's begins before stays where it is.
         after = max(after, before or 0) if of_start else after
         # 0.8 prints the line after it has begun anew: from where is in the line of the handling.
         before = None if before == after and "which" in line.fields else before
         if last is not None and last.fields["to"] == after:
-            if last.fields["from"] is None and by not in last.marks:
+            if last.fields["from"] is None and statement not in last.marks:
                 last.fields["from"] = before
             if last.fields["from"] == before:
-                # The warning and the line of the handling are one.
-                if by in last.marks:
+                # The warning and the line of the handling are one reset; the same statement again is another one.
+                if statement in last.marks:
                     last.fields["times"] += 1
                     last.fields["until"] = line.time
                     last.marks.clear()
-                last.marks |= {by, *(["start"] if of_start else [])}
+                last.marks |= {statement, *(["start"] if of_start else [])}
                 join(last, line)
                 return
         replica.reset = self.add(line, "reset", line.partition, **{"from": before}, to=after, times=1)
-        replica.reset.marks = {by, *(["start"] if of_start else [])}
+        replica.reset.marks = {statement, *(["start"] if of_start else [])}
 
     def say_consumer_reset(self, line: SourcedLine) -> None:
         """Tell an offset that a consumer asked for and the log has not; the line need not say where it goes on."""
@@ -41,6 +54,7 @@ class Fetchers(StoryState):
         replica.reset.marks |= {"diverged"} if line.says.text.startswith("Truncation") else set()
 
     def say_fetch_error(self, line: SourcedLine) -> None:
+        """Tell an error by which a fetcher gives a partition up; the exception behind the line, if any, says why."""
         replica = self.replica_of(line)
         replica.failed = self.add(
             line,
@@ -57,15 +71,17 @@ class Fetchers(StoryState):
         self.add(line, "fetcher_failed", line.partition, offset=None, error=f"it could not follow: {error}")
 
     def say_fetch_lost(self, line: SourcedLine) -> None:
-        """Note why a fetch was not answered, for the line behind it if that was cut."""
+        """Note why a fetch was not answered: the line behind it (say_fetch_refused) may lack that."""
         self.lost_fetch[self.key(line)] = line
 
     def say_fetch_refused(self, line: SourcedLine) -> None:
-        """Tell what a leader answered instead of records."""
+        """Tell with what error a leader answered a fetch, or why it did not answer."""
         replica = self.replica_of(line)
         lost = self.lost_fetch.get(self.key(line))
-        near = lost.fields["error"].strip().rstrip(".") if lost is not None and line.order - lost.order <= SECOND else ""
-        error = (line.error or line.fields.get("error") or near or AN_ERROR).strip()
+        lost_error = (
+            lost.fields["error"].strip().rstrip(".") if lost is not None and line.order - lost.order <= SECOND else ""
+        )
+        error = (line.error or line.fields.get("error") or lost_error or AN_ERROR).strip()
         fetcher = fetched_from(line.text)
         leader = optional(line, "leader") if fetcher is None else fetcher
         replica.unanswered = self.add_or_count(replica.unanswered, line, "fetch_refused", leader=leader, error=error)
@@ -87,11 +103,11 @@ class Fetchers(StoryState):
 
     def say_out_of_range(self, line: SourcedLine) -> None:
         """Tell an offset that somebody asked for and the log has not; to 0.10 its partition is in the line before."""
-        asked = self.out_of_range_requests.get(self.key(line))
+        request = self.out_of_range_requests.get(self.key(line))
         if line.partition is None:
-            if asked is None or asked.fields["offset"] != line.fields["offset"] or line.order - asked.order > SECOND:
+            if request is None or request.fields["offset"] != line.fields["offset"] or line.order - request.order > SECOND:
                 return
-            line = replace(line, partition=asked.partition, node=asked.node, time=line.time or asked.time)
+            line = replace(line, partition=request.partition, node=request.node, time=line.time or request.time)
         replica = self.replica_of(line)
         fields = {name: number(line.fields[name]) for name in ("offset", "log_start", "log_end")}
         replica.beyond = self.add_or_count(replica.beyond, line, "out_of_range", **fields)
@@ -100,7 +116,7 @@ class Fetchers(StoryState):
         """Tell records of producers that a leader did not take."""
         replica = self.replica_of(line)
         error, last = line.error or None, replica.unwritten
-        # The messages of one error have other numbers.
+        # Messages of one error differ in their numbers: the class before the colon says whether it is the same.
         if last is not None and (error is None or error.partition(":")[0] == str(last.fields["error"]).partition(":")[0]):
             error = last.fields["error"]
         replica.unwritten = self.add_or_count(last, line, "produce_refused", error=error)
@@ -127,6 +143,7 @@ class Fetchers(StoryState):
             join(replica.failed, line)
 
     def say_append_refused(self, line: SourcedLine) -> None:
+        """Tell fetched records that a log refused: they begin below its end."""
         self.add(
             line,
             "append_refused",
@@ -137,6 +154,7 @@ class Fetchers(StoryState):
         self.say_out_of_order(line)
 
     def say_out_of_order(self, line: SourcedLine) -> None:
+        """Add the message of an exception, a line without a date, to the fetch error before it, which has no reason yet."""
         failed = self.replica_of(line).failed
         if failed is not None and failed.fields["error"] is None and not line.time:
             failed.fields["error"] = line.text.strip()
@@ -144,12 +162,15 @@ class Fetchers(StoryState):
     say_offset_mismatch = say_out_of_order
 
     def say_epoch_refused(self, line: SourcedLine) -> None:
+        """Tell that a leader refused the leader epoch of a request; the field `error` is its error code."""
         replica = self.replica_of(line)
         replica.refused = self.add_or_count(replica.refused, line, "epoch_refused", error=line.fields["error"])
 
     def say_epoch_older(self, line: SourcedLine) -> None:
+        """Tell that a leader refused a request of an older leader epoch; say_marked_failed needs to know when."""
         self.replica_of(line).older = line.order
         self.say_epoch_refused(replace(line, fields={**line.fields, "error": "FENCED_LEADER_EPOCH"}))
 
     def say_epoch_newer(self, line: SourcedLine) -> None:
+        """Tell that a leader refused a request of a leader epoch that it does not know yet."""
         self.say_epoch_refused(replace(line, fields={**line.fields, "error": "UNKNOWN_LEADER_EPOCH"}))

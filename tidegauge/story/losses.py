@@ -10,6 +10,10 @@ Rules of this file
 3. One event is one loss, on however many replicas: those of one cause, with offsets in common, are one.
 4. Where no line gives the size, `first`, `end` and `records` are None, `at_least` says what lines give, and `would_tell`
    the one that would.
+
+In go the entries of a story (StoryEntry: `kind`, `fields`, `order`, a time in microseconds) and the high watermarks that
+nodes had. The *event* of a loss is the leader that began without the records: one that had lost its disk, or was elected
+uncleanly. Offsets are half-open: from `first`, or a truncation's `to`, to before `end`, or a truncation's `from`.
 """
 
 from collections import defaultdict
@@ -48,7 +52,8 @@ NO_CAUSE = Cause()
 class Loss:
     """Records that are gone, from `first` to before `end`. `allowed`: whether Kafka's rules allow it, None: unknown.
 
-    `kept_offsets`: those after a reset at which `node` still has its old log, which differs from its leader's.
+    `committed` is "yes", "no" or "unknown", `why` one of the reasons above. `nodes` truncated them, `copies` still had all
+    of them. `kept_offsets`: those after a reset at which `node` still has its old log, which differs from its leader's.
     """
 
     partition: str
@@ -102,7 +107,8 @@ class Loss:
 class _LeaderStart:
     """The beginning of a leader: its leader line, or its election, with the log end of its load line as `offset`.
 
-    `offset` is None if no line gives it; `disk`: it had lost its log before.
+    `offset` is None if no line gives it; `clean`: whether it was elected cleanly, None if unknown; `disk`: it had lost its
+    log before.
     """
 
     order: int
@@ -116,37 +122,38 @@ class _LeaderStart:
 
 
 def _leader_start(entry: StoryEntry, node: int | None, offset: int | None, clean: bool | None) -> _LeaderStart:
-    """Return the beginning of a leader as a leader line or an election tells it."""
+    """Return the beginning of a leader as `entry`, a leader line or an election, tells it."""
     return _LeaderStart(entry.order, node, entry.fields["leader_epoch"], offset, clean, entry.sources[0], entry.time)
 
 
-def _add_leader_line(led: list[_LeaderStart], line: StoryEntry, election: StoryEntry | None) -> None:
-    """Add a leader line to those who led; `election` elected this leader, None where no line tells that."""
+def _add_leader_line(starts: list[_LeaderStart], line: StoryEntry, election: StoryEntry | None) -> None:
+    """Add a leader's own line to those who led; `election` elected this leader, None where no line tells that."""
     clean = election.fields["clean"] if election is not None else None
-    same = [one for one in led if one.epoch == line.fields["leader_epoch"] and one.node == line.node]
-    earlier_lines = [one for one in same if election is None or one.source != election.sources[0]]
-    begun = _leader_start(line, line.node, line.fields["offset"], clean)
+    same = [start for start in starts if start.epoch == line.fields["leader_epoch"] and start.node == line.node]
+    earlier_lines = [start for start in same if election is None or start.source != election.sources[0]]
+    added = _leader_start(line, line.node, line.fields["offset"], clean)
     # One node that leads one epoch twice, the second time with less, has lost its log in between.
-    begun.disk = any(one.offset is not None and one.offset > line.fields["offset"] for one in earlier_lines)
+    added.disk = any(start.offset is not None and start.offset > line.fields["offset"] for start in earlier_lines)
     # The leader's own line says more than the election, which it replaces; an unclean election is what explains a loss.
     if election is not None and not earlier_lines:
-        led[:] = [one for one in led if one not in same]
-        begun.source = election.sources[0] if clean is False else begun.source
-    led.append(begun)
+        starts[:] = [start for start in starts if start not in same]
+        added.source = election.sources[0] if clean is False else added.source
+    starts.append(added)
 
 
 def losses_of(telling: Telling) -> list[Loss]:
-    """Return the losses, in order."""
+    """Return the losses that a story tells, of all partitions, by time."""
     by_partition: dict[tuple[str, int], list[StoryEntry]] = defaultdict(list)
     everywhere = [entry for entry in telling.entries if entry.partition is None]
     for entry in telling.entries:
         if entry.partition is not None:
             by_partition[entry.partition, entry.generation].append(entry)
-    found: list[Loss] = []
+    losses: list[Loss] = []
+    # A topic that was created anew is another generation: its offsets and epochs begin again.
     for (partition, generation), entries in by_partition.items():
-        known = [one for one in telling.high_watermarks.get(partition, ()) if one.generation == generation]
-        found += _PartitionLosses(partition, generation, entries, everywhere, known).losses()
-    return sorted(found, key=lambda loss: loss.order)
+        high_watermarks = [known for known in telling.high_watermarks.get(partition, ()) if known.generation == generation]
+        losses += _PartitionLosses(partition, generation, entries, everywhere, high_watermarks).losses()
+    return sorted(losses, key=lambda loss: loss.order)
 
 
 class _PartitionLosses:
@@ -160,6 +167,7 @@ class _PartitionLosses:
         everywhere: Sequence[StoryEntry],
         high_watermarks: Sequence[KnownHighWatermark],
     ) -> None:
+        """Take the entries of one generation of the partition, and those that are about no partition (`everywhere`)."""
         self.partition, self.generation, self.entries, self.high_watermarks = partition, generation, entries, high_watermarks
         self.disks = [entry for entry in everywhere if entry.kind == "replica_lost"]
         self.disks += [entry for entry in entries if entry.kind == "replica_lost"]
@@ -167,9 +175,9 @@ class _PartitionLosses:
         self.starts = self._leaders()
 
     def losses(self) -> list[Loss]:
-        """Return the losses of the partition."""
-        for led in self.starts:
-            self._by_leader(led)
+        """Return the losses of the partition: by leaders that began with too little, and by truncations; each once."""
+        for leader in self.starts:
+            self._by_leader(leader)
         for entry in self.entries:
             if entry.kind == "truncated" and entry.fields["relation"] != "no effect":
                 self._by_truncation(entry)
@@ -179,19 +187,20 @@ class _PartitionLosses:
         return [loss for loss in self.collected if not self._is_repeated(loss) and not self._survived(loss)]
 
     def _is_repeated(self, loss: Loss) -> bool:
-        """Return whether lines that name no node tell a loss twice, and this one less surely."""
+        """Return whether this loss is of no known node, and another such loss says more surely that the same is gone."""
         return (
             loss.node is None
             and loss.committed == "unknown"
             and any(
-                one.node is None and one.committed != "unknown" and (one.first, one.end) == (loss.first, loss.end)
-                for one in self.collected
+                other.node is None and other.committed != "unknown" and (other.first, other.end) == (loss.first, loss.end)
+                for other in self.collected
             )
         )
 
     def _leaders(self) -> list[_LeaderStart]:
-        """Return who led, in order: leader lines, and elections that no leader line tells (0.10)."""
-        led: list[_LeaderStart] = []
+        """Return who led, in order: by leader lines, and by elections of which no leader line tells (0.10)."""
+        starts: list[_LeaderStart] = []
+        # By node: the last log end that a line gave, and when, as long as nothing is appended to that log.
         ended: dict[int | None, tuple[int, int]] = {}
         elected: dict[tuple[object, object], StoryEntry] = {}
         for entry in self.entries:
@@ -206,53 +215,57 @@ class _PartitionLosses:
             elif entry.kind == "elected" and fields["leader"] >= 0:
                 elected[fields["leader_epoch"], fields["leader"]] = entry
                 end, since = ended.get(fields["leader"], (None, 0))
-                # Lines may be gone behind an older one, that say that it followed.
-                led.append(
+                # After an older log end, lines may be missing that say that it followed, and copied, since.
+                starts.append(
                     _leader_start(entry, fields["leader"], end if entry.order - since < SOON else None, fields["clean"])
                 )
             elif entry.kind == "leader":
-                ended.pop(entry.node, None)  # it writes
-                _add_leader_line(led, entry, elected.get((fields["leader_epoch"], entry.node)))
-        for one in led:
-            one.disk = one.disk or self._lost_its_disk(one)
-        return led
+                ended.pop(entry.node, None)  # it appends from here on
+                _add_leader_line(starts, entry, elected.get((fields["leader_epoch"], entry.node)))
+        for start in starts:
+            start.disk = start.disk or self._lost_its_disk(start)
+        return starts
 
-    def _lost_its_disk(self, led: _LeaderStart) -> bool:
-        """Return whether a leader had lost its log when it began, and began with less than it had known."""
-        lost = [disk for disk in self.disks if disk.node == led.node and disk.order <= led.order]
-        return bool(lost) and led.offset is not None
+    def _lost_its_disk(self, leader: _LeaderStart) -> bool:
+        """Return whether a leader had lost its log before it began; not said of one whose first offset no line gives."""
+        lost = [disk for disk in self.disks if disk.node == leader.node and disk.order <= leader.order]
+        return bool(lost) and leader.offset is not None
 
-    def _began_without(self, led: _LeaderStart) -> _LeaderStart:
-        """Return the leader that began without the records that this one lacks.
+    def _began_without(self, leader: _LeaderStart) -> _LeaderStart:
+        """Return the event of a loss: the first beginning of this leader without the records that it lacks.
 
-        That is itself, or, where it had lost its log, its first beginning since: whatever it leads later, it lost it once.
+        That is this one, or, where it had lost its log, the first since then: it may have led again after that.
         """
-        if not led.disk:
-            return led
+        if not leader.disk:
+            return leader
         since = max(
-            (disk.order for disk in self.disks if disk.node == led.node and disk.order <= led.order), default=led.order
+            (disk.order for disk in self.disks if disk.node == leader.node and disk.order <= leader.order),
+            default=leader.order,
         )
-        return next(one for one in self.starts if one.disk and one.node == led.node and one.order >= since)
+        return next(start for start in self.starts if start.disk and start.node == leader.node and start.order >= since)
 
-    def _is_of_lost_records(self, high_watermark: KnownHighWatermark, begun: _LeaderStart) -> bool:
-        """Return whether a leader that lacked the records below a high watermark had led before this one: they were gone."""
+    def _is_of_lost_records(self, high_watermark: KnownHighWatermark, event: _LeaderStart) -> bool:
+        """Return whether the records below a high watermark were gone before `event`: an earlier leader lacked them."""
         return any(
-            high_watermark.order < one.order < begun.order
-            and one.offset is not None
-            and one.offset < high_watermark.offset
-            and (one.disk or one.clean is False)
-            for one in self.starts
+            high_watermark.order < start.order < event.order
+            and start.offset is not None
+            and start.offset < high_watermark.offset
+            and (start.disk or start.clean is False)
+            for start in self.starts
         )
 
     def _survived(self, loss: Loss) -> bool:
-        """Return whether other replicas had all that an emptied disk had held, when one of them led next: it was never gone.
+        """Return whether a loss by a lost disk is none: the next leader had all that was on the disk.
 
-        A broker that is back before its session has ended leads on, in the epoch that it led, until it is registered.
+        A broker that is back before its session has ended leads on, without its log, in the epoch that it led, until it is
+        registered. Then another replica leads, with all records, and the loss is one of this broker only.
         """
         if loss.why != DISK or loss.node is not None or loss.end is None:
             return False
-        begun = self._event_of(loss.cause)
-        later = [one for one in self.starts if begun is not None and one.order > begun.order and one.node != begun.node]
+        event = self._event_of(loss.cause)
+        later = [
+            start for start in self.starts if event is not None and start.order > event.order and start.node != event.node
+        ]
         # Nobody led, nobody truncated: the other replicas have it, or no line tells.
         if not later and not loss.nodes:
             return not loss.copies
@@ -261,61 +274,61 @@ class _PartitionLosses:
         return not any(
             entry.kind == "truncated" and entry.node == later[0].node and entry.fields["to"] < loss.end
             for entry in self.entries
-            if begun is not None and begun.order < entry.order < later[0].order
+            if event is not None and event.order < entry.order < later[0].order
         )
 
     def _event_of(self, cause: Cause) -> _LeaderStart | None:
-        """Return the leader that began without the records, of a cause that is one."""
-        fitting = [one for one in self.starts if (one.disk if cause.why == DISK else one.clean is False)]
-        return next((one for one in fitting if one.epoch == cause.leader_epoch), None)
+        """Return the leader of a cause, DISK or UNCLEAN, that began without the records; None if no line tells of one."""
+        fitting = [start for start in self.starts if (start.disk if cause.why == DISK else start.clean is False)]
+        return next((start for start in fitting if start.epoch == cause.leader_epoch), None)
 
     def _note_tail(self, loss: Loss) -> None:
-        """Say that a leader whose disk was lost may have had more: what no other replica had fetched."""
-        begun = self._event_of(loss.cause) if loss.why == DISK else None
-        before = [one for one in self.starts if begun is not None and one.order < begun.order]
-        if begun is not None and before and before[-1].node == begun.node:
-            loss.missing_line = end_of_lost_log(begun.node)
+        """Set `missing_line` of a loss by a lost disk: the leader may have had more, which no other replica had fetched."""
+        event = self._event_of(loss.cause) if loss.why == DISK else None
+        before = [start for start in self.starts if event is not None and start.order < event.order]
+        if event is not None and before and before[-1].node == event.node:
+            loss.missing_line = end_of_lost_log(event.node)
 
     # A leader that begins below what was committed.
 
-    def _by_leader(self, led: _LeaderStart) -> None:
-        """Add what a new leader lacks of what had been committed before it led, as far as its start shows."""
-        if led.offset is None:
+    def _by_leader(self, leader: _LeaderStart) -> None:
+        """Add the loss of what a new leader lacks of what had been committed before: it begins below a high watermark."""
+        if leader.offset is None:
             return
-        begun = self._began_without(led)
+        event = self._began_without(leader)
         before = [
-            one
-            for one in self.high_watermarks
-            if one.order < led.order
-            and not self._is_of_lost_records(one, begun)
+            high_watermark
+            for high_watermark in self.high_watermarks
+            if high_watermark.order < leader.order
+            and not self._is_of_lost_records(high_watermark, event)
             and (
-                one.leader_epoch is None
-                or led.epoch is None
-                or one.leader_epoch < led.epoch
-                or (led.disk and one.leader_epoch == led.epoch)
+                high_watermark.leader_epoch is None
+                or leader.epoch is None
+                or high_watermark.leader_epoch < leader.epoch
+                or (leader.disk and high_watermark.leader_epoch == leader.epoch)
             )
         ]
         highest = max(before, key=lambda high_watermark: high_watermark.offset, default=None)
-        if highest is None or highest.offset <= led.offset:
+        if highest is None or highest.offset <= leader.offset:
             return
-        why = DISK if led.disk else UNCLEAN if led.clean is False else BELOW
+        why = DISK if leader.disk else UNCLEAN if leader.clean is False else BELOW
         if why == BELOW:
             return  # not known to be another history: a high watermark of a line that is older than it looks
         self._add(
             Loss(
                 self.partition,
                 None,
-                led.offset,
+                leader.offset,
                 end=highest.offset,
                 committed="yes",
                 why=why,
                 allowed=True,
-                at_least=highest.offset - led.offset,
-                sources=[led.source, highest.source],
-                time=led.time,
-                order=led.order,
+                at_least=highest.offset - leader.offset,
+                sources=[leader.source, highest.source],
+                time=leader.time,
+                order=leader.order,
                 generation=self.generation,
-                cause=Cause(why, begun.epoch),
+                cause=Cause(why, event.epoch),
             )
         )
 
@@ -324,8 +337,9 @@ class _PartitionLosses:
     def _by_truncation(self, truncation: StoryEntry) -> None:
         """Add what a replica lost when it truncated: all of it, or what its leader lacks where it copies the rest again."""
         begin, to = truncation.fields["from"], truncation.fields["to"]
-        led = self._leader_of(truncation)
-        start = led.offset if led is not None and led.node != truncation.node else None
+        leader = self._leader_of(truncation)
+        # The first offset of the leader that it follows, from where on that leader's records are its own.
+        start = leader.offset if leader is not None and leader.node != truncation.node else None
         if truncation.basis == "untold":
             return
         if truncation.basis == "high watermark":
@@ -335,12 +349,14 @@ class _PartitionLosses:
             to = max(to, start)
         elif truncation.basis == "reset" and start is not None and start < to:
             to = start  # its leader has written since: what stands there is another record
-        cause = self._cause(truncation, led)
+        cause = self._cause(truncation, leader)
         event = self._event_of(cause)
         time = event.time if event is not None and cause.why in (UNCLEAN, DISK) else truncation.time
-        bound, committed_to = self._committed_to(truncation, led)
+        bound, committed_to = self._committed_to(truncation, leader)
         sources = list(
-            dict.fromkeys([*truncation.sources, *([led.source] if led is not None and cause.why in (UNCLEAN, DISK) else [])])
+            dict.fromkeys(
+                [*truncation.sources, *([leader.source] if leader is not None and cause.why in (UNCLEAN, DISK) else [])]
+            )
         )
         if begin is None:
             self._of_unknown_size(truncation, to, cause, committed_to, sources)
@@ -380,7 +396,10 @@ class _PartitionLosses:
         committed_to: int | None,
         sources: list[str],
     ) -> None:
-        """Tell a truncation of which no line says from where."""
+        """Add the loss by a truncation of which no line says from where: its size is unknown, but for a least number.
+
+        `to` is where the log ends now, `committed_to` the highest offset known to be committed.
+        """
         if truncation.basis not in ("epoch", "reset") and truncation.fields["relation"] != "below":
             return
         least = max(1, (committed_to or 0) - to)
@@ -409,11 +428,11 @@ class _PartitionLosses:
         )
 
     def _until(self, truncation: StoryEntry) -> Sequence[StoryEntry]:
-        """Return the entries before a truncation: of its own node also where lines have no times."""
+        """Return the entries before a truncation: by their place, not their time, which lines may lack."""
         return self.entries[: next(at for at, entry in enumerate(self.entries) if entry is truncation)]
 
     def _leader_of(self, truncation: StoryEntry) -> _LeaderStart | None:
-        """Return the leader that a truncation follows; of a known epoch that one, if any line tells that it led."""
+        """Return the leader because of which a replica truncates: that of the epoch in which it follows, or the last one."""
         epoch = next(
             (
                 entry.fields["leader_epoch"]
@@ -422,78 +441,101 @@ class _PartitionLosses:
             ),
             None,
         )
-        before = [one for one in self.starts if one.order <= truncation.order + SLACK and one.node != truncation.node]
-        fitting = [one for one in before if epoch is None or one.epoch == epoch]
+        before = [
+            start for start in self.starts if start.order <= truncation.order + SLACK and start.node != truncation.node
+        ]
+        fitting = [start for start in before if epoch is None or start.epoch == epoch]
         return fitting[-1] if fitting else None
 
-    def _cause(self, truncation: StoryEntry, led: _LeaderStart | None) -> Cause:
-        """Return why what a truncation removes is gone, with the leader epoch of the cause."""
+    def _cause(self, truncation: StoryEntry, leader: _LeaderStart | None) -> Cause:
+        """Return why what a truncation removes is gone: by the last leader before it that began without some of that."""
         top = truncation.fields["from"] if truncation.fields["from"] is not None else truncation.fields["high_watermark"]
-        own = max(
+        own_epoch = max(
             (
-                one.leader_epoch
-                for one in self.high_watermarks
-                if one.node == truncation.node and one.leader_epoch is not None and one.order < truncation.order - SLACK
+                known.leader_epoch
+                for known in self.high_watermarks
+                if known.node == truncation.node
+                and known.leader_epoch is not None
+                and known.order < truncation.order - SLACK
             ),
             default=None,
         )
-        for one in reversed([one for one in self.starts if one.order <= truncation.order + SLACK]):
-            below = one.offset is None or top is None or one.offset < top
-            if one.disk and below:
-                return Cause(DISK, self._began_without(one).epoch)
-            if one.clean is False and below:
-                return Cause(UNCLEAN, one.epoch)
-            if own is not None and one.epoch is not None and one.epoch <= own and one is not led:
-                break  # what this node had by then is what that leader had
-        return Cause(BELOW, led.epoch if led is not None else None)
+        for start in reversed([start for start in self.starts if start.order <= truncation.order + SLACK]):
+            below = start.offset is None or top is None or start.offset < top
+            if start.disk and below:
+                return Cause(DISK, self._began_without(start).epoch)
+            if start.clean is False and below:
+                return Cause(UNCLEAN, start.epoch)
+            if own_epoch is not None and start.epoch is not None and start.epoch <= own_epoch and start is not leader:
+                break  # what this node had by then is what that leader had: older leaders are no cause
+        return Cause(BELOW, leader.epoch if leader is not None else None)
 
-    def _committed_to(self, truncation: StoryEntry, led: _LeaderStart | None) -> tuple[int | None, int | None]:
-        """Return (bound, committed_to), as `_parts` divides by them.
+    def _committed_to(self, truncation: StoryEntry, leader: _LeaderStart | None) -> tuple[int | None, int | None]:
+        """Return (bound, committed_to): nothing at or above the bound was committed, all below `committed_to` was.
 
-        The bound is None where neither the node's own high watermark nor a clean election says what was not committed.
+        `_parts` divides the removed offsets by them. The bound is None where neither the node's own high watermark nor a
+        clean election says what was not committed, `committed_to` where no high watermark is known.
         """
-        own = None if "doubtful" in truncation.marks else truncation.fields["high_watermark"]
+        own_high_watermark = None if "doubtful" in truncation.marks else truncation.fields["high_watermark"]
         reached = [
-            one.offset
-            for one in self.high_watermarks
-            if one.order < truncation.order
-            and (one.node == truncation.node or (led is not None and _is_of_earlier_epoch(one, led)))
+            high_watermark.offset
+            for high_watermark in self.high_watermarks
+            if high_watermark.order < truncation.order
+            and (
+                high_watermark.node == truncation.node
+                or (leader is not None and _is_of_earlier_epoch(high_watermark, leader))
+            )
         ]
-        committed = max([*reached, *([own] if own is not None else [])], default=None)
+        committed = max([*reached, *([own_high_watermark] if own_high_watermark is not None else [])], default=None)
         # Nothing of an older epoch at or above the first offset of a leader that was elected cleanly was ever committed.
-        if led is not None and led.clean is True and not led.disk and led.offset is not None and own is None:
-            return 0, led.offset if committed is None else min(committed, led.offset)
-        return None if own is None else self._bound(truncation, led), committed
+        if (
+            leader is not None
+            and leader.clean is True
+            and not leader.disk
+            and leader.offset is not None
+            and own_high_watermark is None
+        ):
+            return 0, leader.offset if committed is None else min(committed, leader.offset)
+        return None if own_high_watermark is None else self._bound(truncation, leader), committed
 
-    def _bound(self, truncation: StoryEntry, led: _LeaderStart | None) -> int | None:
+    def _bound(self, truncation: StoryEntry, leader: _LeaderStart | None) -> int | None:
         """Return from which offset on nothing above a replica's own high watermark was committed, None if that is unknown.
 
-        A follower's lags behind its leader's, and so does that of a new leader below its first offset: what was committed
-        there is known to be on a leader that was elected cleanly, if its replicas truncate by epochs and its log was whole.
+        0: all above it was not. A follower's lags behind its leader's, and so does that of a new leader below its first
+        offset: what was committed there is known to be on a leader that was elected cleanly, if its replicas truncate by
+        epochs and its log was whole.
         """
         whole = truncation.fields["to"] >= truncation.fields["high_watermark"]
-        if truncation.basis != "high watermark" and led is not None and led.clean is True and not led.disk and whole:
+        if (
+            truncation.basis != "high watermark"
+            and leader is not None
+            and leader.clean is True
+            and not leader.disk
+            and whole
+        ):
             return 0
         roles = [
-            one for one in self._until(truncation) if one.kind in ("leader", "follower") and one.node == truncation.node
+            entry
+            for entry in self._until(truncation)
+            if entry.kind in ("leader", "follower") and entry.node == truncation.node
         ]
         following = roles.pop() if roles and roles[-1].kind == "follower" else None
-        # An election gives no offset: the load line that it is told by may be an old one.
+        # That it led before is enough: an election gives no first offset, as the load line that it is told by may be old.
         if truncation.basis != "high watermark":
             if following is not None and "led before" in following.marks:
                 return 0
             # Only of the leader before the one that it follows is it known that nobody led in between.
-            before = [one for one in self.starts if led is not None and one.order < led.order]
-            if led is not None and not roles and before and before[-1].node == truncation.node:
+            before = [start for start in self.starts if leader is not None and start.order < leader.order]
+            if leader is not None and not roles and before and before[-1].node == truncation.node:
                 epoch = before[-1].epoch
-                if None in (epoch, led.epoch) or (epoch or 0) + 1 == led.epoch:
+                if None in (epoch, leader.epoch) or (epoch or 0) + 1 == leader.epoch:
                     return 0
         if not roles or roles[-1].kind != "leader":
             return None
         # It may have followed a leader with a higher one since, without a line: another broker's leader line shows that, or
         # an epoch that was skipped.
-        since = [one for one in self.starts if one is not led and roles[-1].order < one.order < truncation.order]
-        followed = any(one.node not in (None, truncation.node) for one in since)
+        since = [start for start in self.starts if start is not leader and roles[-1].order < start.order < truncation.order]
+        followed = any(start.node not in (None, truncation.node) for start in since)
         epochs = [roles[-1].fields["leader_epoch"], None if following is None else following.fields["leader_epoch"]]
         skipped = None not in epochs and epochs[0] + 1 < epochs[1]
         return None if followed or skipped else roles[-1].fields["offset"]
@@ -501,7 +543,7 @@ class _PartitionLosses:
     # The list.
 
     def _add(self, loss: Loss) -> None:
-        """Add a loss, or join it to the one that it is."""
+        """Add a loss, or merge it into one that is the same event: of the same cause, with offsets in common (rule 3)."""
         for other in self.collected:
             # What one replica cannot tell of these records, another one's line may.
             same = loss.first is not None and (loss.first, loss.end, loss.cause.leader_epoch) == (
@@ -540,24 +582,30 @@ class _PartitionLosses:
         self.collected.append(loss)
 
     def _note_copies(self, loss: Loss) -> None:
-        """Name the nodes whose log had all of it and was not truncated since."""
+        """Set `copies` of a loss: the nodes whose log had all of it and was not truncated since."""
         if loss.end is None or loss.first is None:
             return
+        # By node, whether it has all of it, as the lines so far say.
         copies: dict[int, bool] = {}
         # The leader that began without the records, if the loss is due to one: logs from before it may have them.
-        led = [one for one in self.starts if one.order <= loss.order + SLACK]
+        before = [start for start in self.starts if start.order <= loss.order + SLACK]
         event = next(
             (
-                one
-                for one in reversed(led)
-                if (loss.why == UNCLEAN and one.clean is False) or (loss.why == DISK and one.disk)
+                start
+                for start in reversed(before)
+                if (loss.why == UNCLEAN and start.clean is False) or (loss.why == DISK and start.disk)
             ),
             None,
         )
         # Whoever had a high watermark that high had the records, the old leader among them.
-        for known in self.high_watermarks:
-            if event is not None and known.order < event.order and known.offset >= loss.end and known.node is not None:
-                copies[known.node] = True
+        for high_watermark in self.high_watermarks:
+            if (
+                event is not None
+                and high_watermark.order < event.order
+                and high_watermark.offset >= loss.end
+                and high_watermark.node is not None
+            ):
+                copies[high_watermark.node] = True
         for entry in self.entries:
             if entry.node is None:
                 continue
@@ -584,31 +632,33 @@ class _PartitionLosses:
 
 
 def end_of_lost_log(node: int | None) -> str:
-    """Say what tells how much a leader had whose disk was lost."""
+    """Return which line tells how much a leader had whose disk was lost; a value of `missing_line`."""
     return (
         f"how far the log of broker {node} reached that was lost: its lines `Appended message set ..` (TRACE), or that disk"
     )
 
 
 def _merge(loss: Loss, other: Loss) -> None:
-    """Add to a loss who else lost these records, and the lines that say so."""
+    """Add to a loss the nodes and the lines of another one, which is of the same records."""
     loss.node = loss.node if loss.node is not None else other.node
     loss.nodes += [node for node in other.nodes if node not in loss.nodes]
     loss.sources = list(dict.fromkeys([*loss.sources, *other.sources]))
     loss.kept_offsets = loss.kept_offsets or other.kept_offsets
 
 
-def _is_of_earlier_epoch(high_watermark: KnownHighWatermark, led: _LeaderStart) -> bool:
+def _is_of_earlier_epoch(high_watermark: KnownHighWatermark, leader: _LeaderStart) -> bool:
     """Return whether another node reached a high watermark in an epoch before this leader: it bounds the old history."""
-    if high_watermark.order >= led.order or high_watermark.leader_epoch is None:
+    if high_watermark.order >= leader.order or high_watermark.leader_epoch is None:
         return False
-    return led.epoch is None or high_watermark.leader_epoch < led.epoch
+    return leader.epoch is None or high_watermark.leader_epoch < leader.epoch
 
 
 def _parts(first: int, end: int, bound: int | None, committed_to: int | None) -> Iterator[tuple[int, int, str]]:
-    """Divide offsets by whether they were committed.
+    """Yield the parts of [first, end) as (first, end, whether it was committed).
 
     first ..... yes ..... committed_to ..... unknown ..... bound ..... no ..... end
+
+    Where `bound` is None nothing is known not to be committed, where `committed_to` is None nothing is known at all.
     """
     if committed_to is None:
         yield first, end, "unknown"
@@ -624,7 +674,7 @@ def _parts(first: int, end: int, bound: int | None, committed_to: int | None) ->
 
 
 def _reason(cause: Cause, committed: str) -> tuple[str, bool | None]:
-    """Return why it is gone, and whether Kafka allows that."""
+    """Return why records are gone, and whether Kafka allows that (None: unknown), by the cause and whether committed."""
     if cause.why in (UNCLEAN, DISK):
         return cause.why, True
     if committed == "no":

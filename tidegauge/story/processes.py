@@ -1,4 +1,12 @@
-"""Tell starts, stops and fatal ends of brokers, lost and failed directories, and what controllers say of brokers."""
+"""Tell starts, stops and fatal ends of brokers, lost and failed directories, and what controllers say of brokers.
+
+A method `say_KIND` gets every line of its kind of statement (a row of statements.py; `fetch-error` goes to
+`say_fetch_error`), in order of time. It adds an entry to the story (`self.add`), counts the last one once more
+(`self.add_or_count`), or adds its line to an entry that another line began (`join`). `line.fields` has the values in the
+line by name, as text, `line.says` is its row, `line.order` its time in microseconds. `self.nodes[self.key(line)]` is what is
+known of the node that wrote it: most attributes are the last entry of a kind, None before there is one. A `mixed` line may
+be of one of several nodes. `marks` of an entry are notes for later lines, which no report shows.
+"""
 
 import re
 from dataclasses import replace
@@ -21,22 +29,25 @@ class Processes(StoryState):
     """Tells these lines."""
 
     def say_starting(self, line: SourcedLine) -> None:
+        """Tell that a process starts; several lines of one start are one entry."""
         node = self.nodes[self.key(line)]
-        again = "Registered" in line.says.text
-        if node.start is None or node.phase in ("started", "stopped") or (again and node.phase != ""):
+        # `Registered signal handlers` is the first line of a process: behind any other one it is of the next process.
+        is_first = "Registered" in line.says.text
+        if node.start is None or node.phase in ("started", "stopped") or (is_first and node.phase != ""):
             self.start(line, node)
         else:
             join(node.start, line)
         node.phase = "starting"
 
     def say_started(self, line: SourcedLine) -> None:
+        """Note that a process has started, and tell its start if no line before did."""
         node = self.nodes[self.key(line)]
         if node.start is None or node.phase == "stopped":
             self.start(line, node)
         node.phase = "started"
 
     def start(self, line: SourcedLine, node: NodeStory) -> None:
-        """Begin a process of a node; what its replicas' lines said of the one before no longer holds."""
+        """Begin a process of a node with an entry; forget what lines of the process before said of its replicas."""
         node.start = self.add(line, "start", clean=None)
         node.starts += 1
         node.stop = node.fatal = node.quorum = None
@@ -50,7 +61,7 @@ class Processes(StoryState):
                 replica.ended = None
 
     def _recovery(self, line: SourcedLine) -> StoryEntry:
-        """Return the start that a line of recovery belongs to."""
+        """Return the entry of the start that a line of recovery belongs to; begin one if no line has told it."""
         node = self.nodes[self.key(line)]
         # Logs are recovered before a broker is started, and before it leads or follows.
         if node.start is None or node.active or node.phase in ("started", "stopped"):
@@ -84,6 +95,7 @@ class Processes(StoryState):
             join(start, line)
 
     def say_session_expired(self, line: SourcedLine) -> None:
+        """Tell a broker that lost its session with ZooKeeper; its client prints a line of the same, just before."""
         last = self.nodes[self.key(line)].expired
         if last is not None and line.order - last.order < TOGETHER:
             # The client's line before it was this broker's own, then.
@@ -103,11 +115,12 @@ class Processes(StoryState):
         entry.marks.add("any client")
 
     def say_heartbeat_refused(self, line: SourcedLine) -> None:
-        """Tell the same by the controller's line, which names the broker only where it has no registration of it."""
+        """Tell a heartbeat refused for its broker epoch, by the controller's line, which may not name the broker."""
         epochs = {name: optional(line, name) for name in ("expected", "got") if name in line.fields}
         self._refused_by_controller(replace(line, node=optional(line, "broker")), "STALE_BROKER_EPOCH", **epochs)
 
     def _refused_by_controller(self, line: SourcedLine, error: str, **epochs: int | None) -> None:
+        """Tell that a KRaft controller refused a broker; `epochs`: broker epochs `expected` and `got`, if the line has them."""
         # Every registration has an epoch of its own: two that are expected are two brokers.
         refused = self.nodes[self.key(line)].refused_by_controller
         expected = epochs.get("expected")
@@ -151,8 +164,8 @@ class Processes(StoryState):
 
     def say_task_failed(self, line: SourcedLine) -> None:
         """Tell a task that failed at its files, where no directory failed by that; it is done again at its time."""
-        near = self.nodes[self.key(line)].failed.values()
-        if "java.io." in line.error and not any(line.order - one.order < TOGETHER for one in near):
+        failures_near = self.nodes[self.key(line)].failed.values()
+        if "java.io." in line.error and not any(line.order - failure.order < TOGETHER for failure in failures_near):
             self.add(line, "request_failed", error=line.error, task=line.fields["task"])
 
     def say_thread_died(self, line: SourcedLine) -> None:
@@ -180,6 +193,7 @@ class Processes(StoryState):
             node.unregistered = self.add(line, "not_registered", error=line.fields["error"])
 
     def say_clean(self, line: SourcedLine) -> None:
+        """Tell that the process before was stopped in order, unless a line of another directory says the contrary."""
         if line.mixed:
             return
         start = self._recovery(line)
@@ -188,23 +202,26 @@ class Processes(StoryState):
             join(start, line)
 
     def say_directory_made(self, line: SourcedLine) -> None:
+        """Note a log directory that a start makes; of a node that had replicas before, tell that they are lost."""
         directory = line.fields["directory"]
         start = self._recovery(line)
         node = self.nodes[self.key(line)]
         node.made.add(directory)
-        own = (replica for (_, whose), replica in self.replicas.items() if whose == self.key(line))
-        before = node.starts > 1 or any(replica.is_known for replica in own)
+        own_replicas = (replica for (_, whose), replica in self.replicas.items() if whose == self.key(line))
+        had_replicas = node.starts > 1 or any(replica.is_known for replica in own_replicas)
         # Of lines that may be of several brokers, what one makes is nothing that another lost.
-        if before and not line.mixed:
+        if had_replicas and not line.mixed:
             node.lost[directory] = self.add(line, "replica_lost", directory=directory)
-            start.fields["clean"] = None
+            start.fields["clean"] = None  # an empty directory says nothing of how the process before ended
 
     def say_stopping(self, line: SourcedLine) -> None:
+        """Tell that a process begins to stop; whether it does so cleanly, say_stopped tells."""
         node = self.nodes[self.key(line)]
         if node.stop is None:
             node.stop = self.add(line, "stop", clean=None)
 
     def say_stopped(self, line: SourcedLine) -> None:
+        """Tell that a process has stopped in order."""
         node = self.nodes[self.key(line)]
         if node.stop is None:
             node.stop = self.add(line, "stop", clean=None)
@@ -213,6 +230,10 @@ class Processes(StoryState):
         node.phase = "stopped"
 
     def say_fatal(self, line: SourcedLine) -> None:
+        """Tell an error that ends a process, in the words of its line; more lines of it, just behind, are one entry.
+
+        An entry's `cause` is the exception behind its line, or what a later line says more precisely.
+        """
         node = self.nodes[self.key(line)]
         error = line.fields.get("error", "").strip(" :") or None
         if "leader_end" in line.fields:
@@ -233,12 +254,13 @@ class Processes(StoryState):
         if "already registered" in line.says.text:
             error = f"/brokers/ids/{line.node} is already registered in ZooKeeper"
         error = error or line.says.text.strip()
+        # That it could not register is no entry of its own where its process ends by that.
         refused = node.unregistered
         if refused is not None and "NodeExists" in line.error and line.order - refused.order < TOGETHER:
             self.entries.remove(refused)
             node.unregistered = None
-        again = node.fatal is not None and error == node.fatal.fields.get("cause", node.fatal.fields["error"])
-        if again and node.fatal is not None:
+        same_error = node.fatal is not None and error == node.fatal.fields.get("cause", node.fatal.fields["error"])
+        if same_error and node.fatal is not None:
             join(node.fatal, line)
         elif node.fatal is None or line.order - node.fatal.order > TOGETHER:
             node.fatal = self.add(
@@ -252,6 +274,7 @@ class Processes(StoryState):
                 node.fatal.fields["cause"] = error
 
     def say_directory_failed(self, line: SourcedLine, error: str | None = None) -> None:
+        """Tell a log directory that failed, once; `error` is why, if a line says it, and the first one stays."""
         failed = self.nodes[self.key(line)].failed
         directory = line.fields["directory"]
         if directory in failed:
@@ -262,11 +285,11 @@ class Processes(StoryState):
             failed[directory].fields.setdefault("error", error)
 
     def say_directory_error(self, line: SourcedLine) -> None:
-        """Tell why a directory failed: the first error makes its broker give it up."""
+        """Tell why a directory failed: the first error at a file in it makes its broker give it up."""
         path, what = line.fields["directory"], line.fields["what"]
         if what.endswith("file "):
             folder = (PureWindowsPath if "\\" in path else PurePosixPath)(path)
-            # A checkpoint is of the directory, or of a replica's folder in it.
+            # A checkpoint lies in the directory, but that of leader epochs in a replica's folder, one below.
             path = str(folder.parents[1 if folder.name.startswith("leader-epoch-checkpoint") else 0])
         if "clean up" in line.says.text:
             what = f"cleaning the log of {what}"
@@ -278,8 +301,8 @@ class Processes(StoryState):
     def say_io_error(self, line: SourcedLine) -> None:
         """Tell a file that the system could not read or write, where no line of Kafka says of which directory it is."""
         node = self.nodes[self.key(line)]
-        near = [*node.failed.values(), *([node.fatal] if node.fatal is not None else [])]
-        if any(abs(line.order - one.order) < TOGETHER for one in near):
+        failures_near = [*node.failed.values(), *([node.fatal] if node.fatal is not None else [])]
+        if any(abs(line.order - failure.order) < TOGETHER for failure in failures_near):
             return
         path = line.fields["path"]
         folder = (PureWindowsPath if "\\" in path else PurePosixPath)(path).parent
@@ -287,16 +310,18 @@ class Processes(StoryState):
         self.say_directory_failed(replace(line, fields={"directory": directory}), line.text.strip())
 
     def say_directory_offline(self, line: SourcedLine) -> None:
-        """Tell what a controller was told of a directory: its id, and whose it is."""
+        """Tell a directory of a broker that failed, by the controller's line, which has the directory's id."""
         self.say_directory_failed(replace(line, node=int(line.fields["broker"])))
 
     def say_controller(self, line: SourcedLine) -> None:
+        """Tell a node that becomes the active controller: it knows the leader of the quorum."""
         quorum = self.nodes[self.key(line)].quorum
         if quorum is not None and "ecoming" in line.says.text:
             quorum.marks.add("ended")
         self.add(line, "controller", controller_epoch=optional(line, "controller_epoch"), active=True)
 
     def say_controller_resigned(self, line: SourcedLine) -> None:
+        """Tell a node that ceases to be the active controller: by which event and error, if the line has them."""
         why = {name: line.fields[name] for name in ("event", "error") if name in line.fields}
         self.nodes[self.key(line)].resigned = self.add(line, "controller", controller_epoch=None, active=False, **why)
 
@@ -308,11 +333,16 @@ class Processes(StoryState):
             join(resigned, line)
 
     def say_quorum_state(self, line: SourcedLine) -> None:
-        """Tell who leads the KRaft quorum as a node knows it; all that it did while it knew nobody is one entry."""
+        """Tell who leads the KRaft quorum, as a node knows it, by its change of state in Raft.
+
+        All that it does while it knows no leader is one entry: elections, and the leaders and epochs before (`led`,
+        `followed`).
+        """
         node, fields = self.nodes[self.key(line)], line.fields
         leader = line.node if fields["state"] == "Leader" else optional(line, "leader")
         if leader is None:
             entry = self._without_leader(line, fields["epoch"])
+            # say_quorum_attempt has counted the election already.
             entry.fields["elections"] += fields["state"] == "Candidate" and "attempted" not in entry.marks
             entry.marks.discard("attempted")
             if fields["state"] == "Resigned" and "led" in fields:
@@ -331,7 +361,10 @@ class Processes(StoryState):
                 last.marks.add("ended")
 
     def _without_leader(self, line: SourcedLine, epoch: str | None = None) -> StoryEntry:
-        """Return the entry of the time in which a node knows no leader of the quorum."""
+        """Return the entry of the time in which a node knows no leader of the quorum, with this line; begin it if needed.
+
+        `epoch` is the one that the line has: `epochs` of the entry are the first and the last.
+        """
         node = self.nodes[self.key(line)]
         entry = node.quorum
         if entry is None or entry.fields["leader"] is not None:
@@ -355,7 +388,7 @@ class Processes(StoryState):
         return entry
 
     def say_quorum_attempt(self, line: SourcedLine) -> None:
-        """Tell what a node is about to do: the line that it did so, if there is one, is the same."""
+        """Tell a state of Raft that a node is about to enter; the line that it did goes to say_quorum_state."""
         entry = self._without_leader(line, line.fields["epoch"])
         if line.fields["state"] == "Candidate":
             entry.fields["elections"] += 1
@@ -373,45 +406,55 @@ class Processes(StoryState):
         join(node.behind, line)
 
     def say_metadata_caught_up(self, line: SourcedLine) -> None:
+        """Note that a node has caught up with the metadata: it waits no longer (say_metadata_behind)."""
         node = self.nodes[self.key(line)]
         if node.behind is not None:
             node.behind.marks.add("ended")
             node.behind = None
 
     def say_status_leader(self, line: SourcedLine) -> None:
+        """Tell the leader in the output of `kafka-metadata-quorum describe --status`; lines behind it add to the entry."""
         leader = int(line.fields["leader"])
         self.status[line.file] = self.add(line, "quorum_status", leader=leader, leader_epoch=None, lag=None)
 
     def say_status_epoch(self, line: SourcedLine) -> None:
+        """Add the leader epoch in that output."""
         self._add_to_status(line, "leader_epoch", line.fields["epoch"])
 
     def say_status_lag(self, line: SourcedLine) -> None:
+        """Add how many records the follower farthest behind lacks, in that output."""
         self._add_to_status(line, "lag", line.fields["lag"])
 
     def _add_to_status(self, line: SourcedLine, name: str, value: str) -> None:
+        """Set a field of the entry that say_status_leader began in this file, if it is not set yet."""
         status = self.status.get(line.file)
         if status is not None and status.fields[name] is None:
             status.fields[name] = int(value)
             join(status, line)
 
     def say_quorum_none(self, line: SourcedLine) -> None:
+        """Tell that a controller knows no leader of the quorum in an epoch."""
         self._without_leader(line, line.fields["epoch"])
 
     def say_quorum_rejected(self, line: SourcedLine) -> None:
+        """Tell which voters rejected a candidate, by their ids."""
         rejected = self._without_leader(line).fields["rejected_by"]
-        named = _REPLICA_KEY.findall(line.fields["rejecting"]) or ids(line.fields["rejecting"])
-        rejected += [one for one in map(int, named) if one not in rejected]
+        rejecting = _REPLICA_KEY.findall(line.fields["rejecting"]) or ids(line.fields["rejecting"])
+        rejected += [voter for voter in map(int, rejecting) if voter not in rejected]
 
     def say_quorum_timeout(self, line: SourcedLine) -> None:
+        """Count an election of the quorum in which too few voters answered in time."""
         entry = self._without_leader(line)
         entry.fields["timeouts"] = entry.fields.get("timeouts", 0) + 1
 
     def say_quorum_alone(self, line: SourcedLine) -> None:
+        """Tell a leader of the quorum that no majority of the voters fetched from, within `limit` milliseconds."""
         self._without_leader(line).fields["alone"] = number(line.fields["limit"])
 
     def say_unreachable(self, line: SourcedLine) -> None:
         """Tell a node that another one could not connect to, or send a request to, once for both."""
         node, peer = self.nodes[self.key(line)], number(line.fields["peer"])
+        # Only peers of Raft matter for the quorum.
         peers = node.unreachable if "RaftManager" in line.text else node.unanswering
         peers[peer] = self.add_or_count(peers.get(peer), replace(line, partition=None), "unreachable", peer=peer)
         if node.quorum is not None and node.quorum.fields["leader"] is None:
@@ -428,10 +471,12 @@ class Processes(StoryState):
         node.mismatch = self.add_or_count(node.mismatch, line, "voter_mismatch", **fields)
 
     def say_broker_left(self, line: SourcedLine) -> None:
+        """Tell brokers that a controller counts as gone, and why, if the line says it."""
         for broker in ids(line.fields["brokers"]):
             self.add(line, "broker_left", broker=broker, why=line.fields.get("why"))
 
     def say_topic_deleted(self, line: SourcedLine) -> None:
+        """Tell a topic that was deleted, and note it for its partitions."""
         topic = line.fields["name"]
         self.add(line, "topic_deleted", topic=topic)
         for name in [name for name in self.partitions if name.rpartition("-")[0] == topic]:

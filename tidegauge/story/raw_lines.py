@@ -1,4 +1,4 @@
-"""What mail, exports and people do to a line: undone as far as the line needs to be read.
+"""Undo what mail, exports and people do to a line, as far as the line needs to be read; find its date, writer and exception.
 
 Rules of this file
 
@@ -59,14 +59,14 @@ _BAR, _BARS = re.compile(r" ?\|"), re.compile(r"^[^\[]{0,100}\| *(?=[a-zC])")
 _EXCEPTION = re.compile(r"^[^\[\d]{0,80}?((?:[a-z]\w*+\.)++\w*(?:Exception|Error)\b.*)$")
 
 Dated = tuple[int, int, int | None]
-"""Where the date of a line begins and ends, and its time in microseconds; (-1, -1, None) without one."""
+"""Where the date of a line begins and ends in it, and its time in microseconds; (-1, -1, None) without one."""
 
 
 def lines_within(text: str) -> Iterator[str]:
-    """Yield the log lines that a line of a file is: one, or many of a JSON document; of each its own lines."""
+    """Yield the log lines in one line of a file, undone (plain): a JSON document, or HTML with breaks, has several."""
     parts = _OBJECTS.split(text) if len(text) > LONG and text.lstrip()[:1] in ("{", "[") else (text,)
     for part in parts:
-        # A directory of Windows may begin with an n.
+        # In JSON, `\n` divides lines; elsewhere it may be the name of a directory of Windows that begins with an n.
         for line in part.split("\\n") if '"' in part else (part,):
             yield from map(plain, _BREAK.split(line) if "<" in line and _BREAK.search(line) else (line,) if line else ())
 
@@ -76,7 +76,7 @@ def plain(text: str) -> str:
     if "<" in text:
         text = _TAG.sub("", text)
     if "\\" in text:
-        # A directory of Windows may begin with any of them.
+        # A backslash in a path of Windows is none of an escape, whatever stands behind it.
         text = text if _DRIVE.search(text) else _BACKSLASH.sub(r"\1", text)
         text = _ESCAPED.sub(lambda escape: chr(int(escape[1], 16)), text).replace('\\"', '"')
     if '""' in text:
@@ -87,6 +87,7 @@ def plain(text: str) -> str:
 def whole_part(text: str) -> str:
     """Return what a viewer left of a line that it trimmed: up to the last whole word, without the brackets left open."""
     text = text.removesuffix("…").removesuffix("...")
+    # From behind: the word at the end may lack a part.
     text = _LAST_WORD.sub("", text[::-1], count=1)[::-1]
     opened: list[int] = []
     for at, character in enumerate(text):
@@ -98,11 +99,15 @@ def whole_part(text: str) -> str:
 
 
 def date_of(text: str, before: int = 0) -> Dated:
-    """Return the date of a line; `before` is the time of the line before it, which gives the day where there is none."""
+    """Return the date of a line (Dated); `before` is the time of the line before it, which gives a clock time its day.
+
+    The forms are tried from the surest on: a date, milliseconds since 1970, seconds with a fraction, a time of day.
+    """
     head = text[:400]
     level = _LEVEL.search(head)
     for dates, pattern in DATES:
         found = list(pattern.finditer(head, 0, level.start() if level else len(head))) or list(pattern.finditer(head))
+        # The last one before the level is the line's own (rule 1). Without a level the first is: others are in the message.
         if found:
             last = found[-1] if level else found[0]
             time = dates.microseconds(last[0])
@@ -134,7 +139,10 @@ def is_error(text: str) -> bool:
 
 
 def writer_of(text: str, begin: int) -> str:
-    """Return a key of who wrote a line whose date begins there; empty if nothing says it."""
+    """Return a key of who wrote a line whose date begins at `begin` (-1: no date); empty if nothing says it.
+
+    In JSON that is the most precise name of a pod or host, in logfmt one too, else what stands before the date.
+    """
     if text[:1] == "{":
         pods = {found[1]: found[2] for found in reversed(list(_POD.finditer(text[:LONG])))}
         return next((pods[name] for name in _PODS if name in pods), "")
@@ -151,15 +159,19 @@ def writer_of(text: str, begin: int) -> str:
 
 
 def exception_behind(text: str) -> str:
-    """Return the exception that stands in the line of the statement itself, as where lines were joined; else nothing."""
+    """Return the exception at the end of a line that says something else first, as where lines were joined; else ""."""
     found = _BEHIND.search(text)
     return "" if found is None else found[1].partition(" at ")[0].partition("`")[0].rstrip(_FRAME)
 
 
 def exception_in(text: str, begin: int, end: int) -> str | None:
-    """Return the exception that a line is of, behind the prefix of a container and the date that stands there."""
+    """Return the exception that a line begins with, behind the prefix of a container and the date, if any; else None.
+
+    The date stands from `begin` to before `end`, both -1 without one.
+    """
     # A number in its message may look like a date.
     dated = end >= 0 and _BAR.match(text, end) is None and _EXCEPTION.match(text[:begin]) is None
+    # A dated line with a level is a log message, whatever exception it names.
     if dated:
         text = "" if _LEVEL.search(text[:400]) else _TAG_OF_SYSLOG.sub("", text[end:])
     found = _EXCEPTION.match(_BARS.sub("", text, count=1))

@@ -5,6 +5,8 @@ Rules of this file
 1. `Kafka version: ..` says it. Else each line bounds it: a row of the table names the first and the last release that
    prints it so, and a class that moved between packages does the same.
 2. Bounds are of one node, or of one file where no node is known; what nobody bounds is open.
+
+A release is a tuple of its parts: 3.4.1 is (3, 4, 1). In a last release, 99 as a part stands for any number there.
 """
 
 import re
@@ -27,12 +29,12 @@ _HIGHEST = (99,)
 
 
 def release_of(text: str) -> Release:
-    """Parse a release: `2.8.2`, `3.9.1-ccs`."""
+    """Return the release in a text, at most four parts, without what a vendor appends: `3.9.1-ccs` is (3, 9, 1)."""
     return tuple(int(part) for part in re.findall(r"\d+", text.partition("-")[0])[:4])
 
 
 class Releases:
-    """The bounds of each node's release."""
+    """The bounds of each node's release, by node id, or by file where the node is not known."""
 
     def __init__(self) -> None:
         self.printed: dict[object, set[str]] = defaultdict(set)
@@ -42,10 +44,11 @@ class Releases:
 
     @staticmethod
     def _whose(line: SourcedLine) -> object:
+        """Return the key under which the release of a line's writer is kept: its node, or its file."""
         return line.node if line.node is not None else line.file
 
     def note(self, line: SourcedLine) -> None:
-        """Note what a line says about its release."""
+        """Narrow the bounds of the release that printed a line by what the line says, and how."""
         whose = self._whose(line)
         if line.says.kind == "release":
             self.printed[whose].add(line.fields["release"])
@@ -62,12 +65,12 @@ class Releases:
                     if last is not None:
                         self._last[whose] = min(self._last.get(whose, _HIGHEST), last)
                     break
-        # What the controller sends has had leader epochs since 0.8.
+        # Leader epochs in a broker's own lines show that it uses them; what the controller sends has had them since 0.8.
         if line.says.kind != "received" and ("eader epoch" in line.text.lower() or "LeaderEpoch" in line.text):
             self._epochs.add(whose)
 
     def bounds(self, whose: object) -> tuple[Release, Release]:
-        """Return the first and the last release that a node, or a file of nobody's, can be of."""
+        """Return the first and the last release that a node, or a file of no known node, can be of: () and (99,) if open."""
         releases = sorted(release_of(text) for text in self.printed.get(whose, ()))
         if releases:
             return releases[0], releases[-1]
@@ -76,6 +79,7 @@ class Releases:
     def has_epochs(self, line: SourcedLine) -> bool:
         """Return whether its release truncates by leader epochs (KIP-101, since 0.11), by what it says."""
         first, _ = self.bounds(self._whose(line))
+        # A release that is printed decides alone.
         if self.printed.get(self._whose(line)):
             return first >= (0, 11)
         return first >= (0, 11) or self._whose(line) in self._epochs

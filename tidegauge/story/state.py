@@ -1,5 +1,9 @@
 """What was told so far: the entries, and what is known of each replica, partition and process.
 
+Lines come in order of time. Each adds an entry to the story, or belongs to one that an earlier line began; what it says of
+its replica, partition and node is kept here for the lines behind it (StoryState, which the classes of the lines extend:
+Processes, Truncations, Elections, Fetchers). An `order` is a time in microseconds since 1970.
+
 Rules of this file
 
 1. An entry says what its lines say and no more: a field that no line gives is None.
@@ -30,9 +34,9 @@ MOST_SOURCES = 12
 class StoryEntry:
     """Something that happened: to a partition, or (partition None) to a node.
 
-    `fields` are those of docs/operators.md; `order` is the time in microseconds, `sources` are all lines it was told by.
-    `basis` says what a truncation rests on: `epoch`, `high watermark`, `reset`, `untold` (before KIP-101, and no line tells)
-    or "".
+    `fields` are those of docs/operators.md; `sources` are all lines it was told by, as file:number; `place` is a key of who
+    wrote the first. `marks` are notes of the code for itself, which no report shows. `basis` says what a truncation rests
+    on: `epoch`, `high watermark`, `reset`, `untold` (before KIP-101, and no line tells) or "".
     """
 
     kind: str
@@ -183,6 +187,7 @@ class StoryState:
         self.status: dict[str, StoryEntry] = {}
 
     def add(self, line: SourcedLine, kind: str, partition: str | None = None, **fields: Any) -> StoryEntry:
+        """Add an entry of a line's node and time, and return it; without a partition it is about the node."""
         generation = self.partitions[partition].generation if partition is not None else 0
         entry = StoryEntry(
             kind, partition, line.node, line.time, [line.at], line.order, fields, generation, place=line.place or line.file
@@ -191,7 +196,10 @@ class StoryState:
         return entry
 
     def add_or_count(self, last: StoryEntry | None, line: SourcedLine, kind: str, **fields: Any) -> StoryEntry:
-        """Add an entry, or count the last one once more if it says the same."""
+        """Add an entry of the line's partition, or count `last`, the last one of this kind, once more; return the entry.
+
+        `last` is counted (in its field `times`) if it has the same `fields`; None: there is none yet.
+        """
         if last is not None and fields.items() <= last.fields.items():
             last.fields["times"] += 1
             join(last, line)
@@ -199,14 +207,16 @@ class StoryState:
         return self.add(line, kind, line.partition, **fields, times=1)
 
     def replica_of(self, line: SourcedLine) -> ReplicaStory:
+        """Return what is known of the replica that a line is about: the one of its partition on the node that wrote it."""
         return self.replicas[str(line.partition), self.key(line)]
 
     @staticmethod
     def key(line: SourcedLine) -> object:
+        """Return a key of the node that wrote a line: its id, or else its file and its place in that."""
         return line.node if line.node is not None else (line.file, line.place)
 
     def had(self, line: SourcedLine, offset: int | None, leader_epoch: int | None = None) -> None:
-        """Note a high watermark."""
+        """Note the high watermark that a line shows of its replica (None: none), and the leader epoch of it if known."""
         if offset is not None and line.partition is not None:
             generation = self.partitions[line.partition].generation
             self.high_watermarks[line.partition].append(
@@ -222,7 +232,11 @@ class StoryState:
                 election.marks.add("deletion")
 
     def renew(self, line: SourcedLine, topic_id: str | None, anew: bool = False) -> None:
-        """Begin a new generation of a partition whose topic was created anew."""
+        """Begin a new generation of the line's partition if its topic was created anew: its offsets and epochs begin again.
+
+        It was if `topic_id`, which the line shows (else None), is another one than before; or if it was deleted and the line
+        is of a log that begins (`anew`).
+        """
         partition = self.partitions[str(line.partition)]
         if (topic_id and partition.topic_id and topic_id != partition.topic_id) or (anew and partition.deleted):
             self.partitions[str(line.partition)] = PartitionStory(generation=partition.generation + 1, topic_id=topic_id)
@@ -233,9 +247,11 @@ class StoryState:
 
 
 def join(entry: StoryEntry, line: SourcedLine) -> None:
+    """Add a line to the sources of an entry that it tells too, unless it has many."""
     if line.at not in entry.sources and len(entry.sources) < MOST_SOURCES:
         entry.sources.append(line.at)
 
 
 def optional(line: SourcedLine, name: str) -> int | None:
+    """Return the number in a field of a line; None if the line does not have the field."""
     return number(line.fields[name]) if name in line.fields else None

@@ -5,6 +5,14 @@ Rules of this file
 1. Lines of one truncation (the fetcher's, the log's, the warning below the high watermark) are one entry.
 2. `from` and `high_watermark` come from the last line of the replica that gave them, if no fetching can lie between.
 3. A line that names no node, of a file with several, joins the one truncation that it fits, or stays nobody's.
+
+A method `say_KIND` gets every line of its kind of statement (a row of statements.py; `fetch-error` goes to
+`say_fetch_error`), in order of time. It adds an entry to the story (`self.add`), counts the last one once more
+(`self.add_or_count`), or adds its line to an entry that another line began (`join`). `line.fields` has the values in the
+line by name, as text, `line.says` is its row, `line.order` its time in microseconds. `self.replica_of(line)` is what is
+known of its replica: `log_end` is where its log ended by the last line, and `ended` when that was so exactly (None: it may
+have grown since). Marks of a truncation are who printed its lines (`log`, `fetcher`, `warning`, `report`), `truncated` (it
+surely had an effect) and `doubtful` (a high watermark of KAFKA-14704).
 """
 
 from dataclasses import replace
@@ -21,6 +29,7 @@ class Truncations(StoryState):
     """Tells these lines."""
 
     def say_loaded(self, line: SourcedLine) -> None:
+        """Tell a log that is loaded at a start, with its offsets; a start that was attempting recovery was unclean."""
         replica = self.replica_of(line)
         self.renew(line, line.fields.get("topic_id"))
         replica = self.replica_of(line)
@@ -42,6 +51,7 @@ class Truncations(StoryState):
         self.had(line, offset)
 
     def say_initial_high_watermark(self, line: SourcedLine) -> None:
+        """Add to the entry of a loaded log the high watermark that the replica begins with."""
         replica = self.replica_of(line)
         offset = number(line.fields["high_watermark"])
         if "Replica loaded" in line.text:
@@ -51,7 +61,7 @@ class Truncations(StoryState):
             offset = max(offset, replica.high_watermark or 0) if replica.loaded is not None else offset
         replica.high_watermark = offset
         log_end = None if replica.loaded is None else replica.loaded.fields["log_end"]
-        # No log is loaded with more than it has: the line of this load is gone.
+        # A high watermark is never above the log end: that entry is of an earlier load, and the line of this one is missing.
         if log_end is not None and offset > log_end:
             replica.loaded = None
         if replica.loaded is not None:
@@ -60,6 +70,7 @@ class Truncations(StoryState):
         self.had(line, offset)
 
     def say_created(self, line: SourcedLine) -> None:
+        """Note that an empty log is made for a replica; tell that the replica is lost if its node had one before."""
         node = self.nodes[self.key(line)]
         self.renew(line, None, anew=True)
         replica = self.replica_of(line)
@@ -73,9 +84,11 @@ class Truncations(StoryState):
         replica.directory = directory
 
     def say_creating(self, line: SourcedLine) -> None:
+        """Note the topic id of a partition that a broker creates: another one than before is another generation."""
         self.renew(line, line.fields["topic_id"], anew=True)
 
     def say_deleted(self, line: SourcedLine) -> None:
+        """Note that the log of a replica is deleted: nothing is known of it any more."""
         self.partition_deleted(str(line.partition), line.order)
         self.replicas[str(line.partition), self.key(line)] = ReplicaStory()
 
@@ -87,18 +100,21 @@ class Truncations(StoryState):
         self.replicas[str(line.partition), self.key(line)] = ReplicaStory()
 
     def say_stray_because(self, line: SourcedLine) -> None:
+        """Note why a log is a stray, for the line that says so (say_stray)."""
         self.replica_of(line).stray = line.fields["reason"].strip().rstrip(".")
 
     def say_truncated(self, line: SourcedLine) -> None:
+        """Tell a truncation by the log's own line."""
         entry = self._truncation(line, number(line.fields["to"]), "log")
         if line.says.since is not None:
             entry.marks.add("truncated")  # since 1.0 only what has an effect is said so
             relate(entry)
 
     def say_truncated_fully(self, line: SourcedLine) -> None:
+        """Tell a log that is emptied and begins anew at an offset: part of a reset just before, or a truncation."""
         replica, to = self.replica_of(line), number(line.fields["to"])
         if replica.reset is not None and line.order - replica.reset.order < TOGETHER:
-            join(replica.reset, line)  # the log begins again where the leader's does: what was removed lies before
+            join(replica.reset, line)  # the log begins anew where the leader's does: all that was removed lies below
         else:
             entry = self._truncation(line, to, "log")
             entry.fields["reason"], entry.basis = "started anew at the leader's log start", "high watermark"
@@ -106,14 +122,17 @@ class Truncations(StoryState):
         replica.log_end, replica.ended = to, line.order
 
     def say_truncating_to_high_watermark(self, line: SourcedLine) -> None:
+        """Tell a truncation by its fetcher's line: to the replica's own high watermark."""
         entry = self._truncation(line, number(line.fields["to"]), "fetcher")
         entry.basis, entry.fields["reason"] = "high watermark", "to its own high watermark"
 
     def say_truncating_to_epoch(self, line: SourcedLine) -> None:
+        """Tell a truncation by its fetcher's line: to where the leader's epoch ends (KIP-101)."""
         entry = self._truncation(line, number(line.fields["to"]), "fetcher")
         entry.basis, entry.fields["reason"] = "epoch", f"the leader's answer: {line.fields['answer']}"
 
     def say_no_effect(self, line: SourcedLine) -> None:
+        """Tell a truncation that removes nothing: the log ends below its offset."""
         end = number(line.fields["last"]) + 1
         replica, to = self.replica_of(line), number(line.fields["to"])
         own = replica.truncation
@@ -129,12 +148,14 @@ class Truncations(StoryState):
         replica.log_end, replica.ended, replica.is_known = end, line.order, True
 
     def say_truncation_reported(self, line: SourcedLine) -> None:
+        """Tell a truncation by the report of LinkedIn's Kafka, which has all of it: from, to, and the high watermark."""
         entry = self._truncation(line, number(line.fields["to"]), "report", number(line.fields["from"]))
         entry.fields["high_watermark"] = entry.fields["high_watermark"] or number(line.fields["high_watermark"])
         entry.basis = entry.basis or "epoch"
         relate(entry)
 
     def say_below(self, line: SourcedLine) -> None:
+        """Tell a truncation by the warning that it is below the high watermark, with that."""
         entry = self._truncation(line, number(line.fields["to"]), "warning")
         high_watermark = number(line.fields["high_watermark"])
         doubtful = self.releases.raises_before_truncation(line)
@@ -148,7 +169,10 @@ class Truncations(StoryState):
         entry.fields["relation"] = "below"
 
     def _truncation(self, line: SourcedLine, to: int, printer: str, end: int | None = None) -> StoryEntry:
-        """Return the entry of a truncation: the one that other lines of it began, or a new one."""
+        """Return the entry of a truncation to offset `to`: the one that other lines of it began, or a new one.
+
+        `printer` is who printed the line, `end` the log end before, where the line has it.
+        """
         entry = self._open_truncation(line, to, printer)
         replica = self.replica_of(line)
         if entry is None:
@@ -170,6 +194,7 @@ class Truncations(StoryState):
                 entry.node = line.node
         entry.marks.add(printer)
         if end is not None:
+            # The log has grown since its last line, so the high watermark that is known from then is too low.
             if replica.log_end is not None and end > replica.log_end:
                 entry.fields["high_watermark"] = None if printer == "log" else entry.fields["high_watermark"]
             entry.fields["from"] = end
@@ -181,7 +206,7 @@ class Truncations(StoryState):
         return entry
 
     def _fill(self, entry: StoryEntry, replica: ReplicaStory, line: SourcedLine, to: int) -> None:
-        """Fill in what the lines before a truncation say about the replica."""
+        """Fill in what the lines before a truncation say: why the replica truncates, from where, its high watermark."""
         reset = replica.reset
         if reset is not None and reset.fields["to"] == to and line.order - reset.order < TOGETHER:
             entry.basis, entry.fields["reason"], entry.fields["from"] = (
@@ -191,21 +216,24 @@ class Truncations(StoryState):
             )
         elif "Truncating log " in line.says.text and not self.releases.has_epochs(line):
             self._before_epochs(entry, replica, line, to)
-        fresh = replica.ended is not None and line.order - replica.ended < STALE
-        if entry.fields["from"] is None and fresh and replica.log_end is not None and replica.log_end >= to:
+        is_fresh = replica.ended is not None and line.order - replica.ended < STALE
+        if entry.fields["from"] is None and is_fresh and replica.log_end is not None and replica.log_end >= to:
             entry.fields["from"] = replica.log_end
-        # A log that is longer than its last line said was fetched since: its high watermark rose, too.
-        grown = replica.log_end is not None and to > replica.log_end and entry.basis != "high watermark"
+        # It is truncated to above the log end that is known: it has fetched since, and its high watermark rose, too.
+        has_grown = replica.log_end is not None and to > replica.log_end and entry.basis != "high watermark"
         again = replica.truncation is not None and line.order - replica.truncation.order < 2 * SECOND
-        known = (fresh or again or entry.basis == "high watermark") and not grown
-        entry.fields["high_watermark"] = replica.high_watermark if known else None
+        is_current = (is_fresh or again or entry.basis == "high watermark") and not has_grown
+        entry.fields["high_watermark"] = replica.high_watermark if is_current else None
 
     def _before_epochs(self, entry: StoryEntry, replica: ReplicaStory, line: SourcedLine, to: int) -> None:
-        """Tell a truncation from before KIP-101: to its own high watermark as it becomes a follower, else out of range."""
-        became = replica.role_changed is not None and line.order - replica.role_changed < 2 * SECOND
-        if replica.high_watermark is not None and to < replica.high_watermark and not became:
+        """Set why a log truncates before KIP-101: to its own high watermark as it becomes a follower, else out of range.
+
+        `untold` where neither fits.
+        """
+        became_follower = replica.role_changed is not None and line.order - replica.role_changed < 2 * SECOND
+        if replica.high_watermark is not None and to < replica.high_watermark and not became_follower:
             entry.basis, entry.fields["reason"] = "reset", "below its high watermark: out of range for its leader"
-        elif became or (replica.loaded is not None and replica.truncation is None):
+        elif became_follower or (replica.loaded is not None and replica.truncation is None):
             entry.basis, entry.fields["reason"] = "high watermark", "to its own high watermark, as it did before KIP-101"
             replica.high_watermark, replica.role_changed = to, None
             self.had(line, to)
@@ -213,14 +241,17 @@ class Truncations(StoryState):
             entry.basis = "untold"
 
     def _open_truncation(self, line: SourcedLine, to: int, printer: str) -> StoryEntry | None:
-        """Return the truncation that a line belongs to, which has none of its kind yet."""
+        """Return the truncation that a line belongs to: to the same offset, near in time, without a line of this printer.
+
+        None if there is none, or if a line of no known node fits several.
+        """
         own = self.replica_of(line).truncation
         candidates = [own] if own is not None else []
         if line.node is None:
             candidates += [
-                one.truncation
-                for (partition, _), one in self.replicas.items()
-                if partition == line.partition and one.truncation
+                replica.truncation
+                for (partition, _), replica in self.replicas.items()
+                if partition == line.partition and replica.truncation
             ]
         fitting = {
             id(truncation): truncation
@@ -232,6 +263,7 @@ class Truncations(StoryState):
         return next(iter(fitting.values())) if len(fitting) == 1 else None
 
     def say_fell(self, line: SourcedLine) -> None:
+        """Tell a high watermark that falls; it is added to the truncation just before, by which it does."""
         replica = self.replica_of(line)
         before, after = number(line.fields["from"]), number(line.fields["to"])
         last = replica.fell
@@ -249,27 +281,28 @@ class Truncations(StoryState):
             and line.order - truncation.order < TOGETHER
             and truncation.fields["to"] <= after
         ):
-            # One that was raised just before it falls is not the one that the truncation is below of.
+            # Where the release may have raised it just before (KAFKA-14704), it says nothing of what was committed.
             if not doubtful:
                 truncation.fields["high_watermark"] = before
                 relate(truncation)
             join(truncation, line)
 
     def say_dumped_segment(self, line: SourcedLine) -> None:
+        """Note of which partition the segment is whose dump begins here."""
         self.dumped[line.file] = line.partition
 
     def say_dumped_batch(self, line: SourcedLine) -> None:
         """Tell what a dump shows: offsets that are not there, batches that are invalid, epochs that go back."""
         fields = line.fields
-        of = replace(line, partition=self.dumped.get(line.file), node=None, time="")  # the time is a record's
-        if of.partition in (None, METADATA_LOG):
+        of_dump = replace(line, partition=self.dumped.get(line.file), node=None, time="")  # the time is a record's
+        if of_dump.partition in (None, METADATA_LOG):
             return
         if "end" in fields:
-            self.add(of, "gap", of.partition, first=number(fields["first"]), end=number(fields["end"]))
+            self.add(of_dump, "gap", of_dump.partition, first=number(fields["first"]), end=number(fields["end"]))
         if "invalid" in fields:
-            self.say_corrupt(replace(of, fields={"offset": fields["invalid"], "reader": "kafka-dump-log"}))
+            self.say_corrupt(replace(of_dump, fields={"offset": fields["invalid"], "reader": "kafka-dump-log"}))
         if "epoch" in fields:
-            self.say_epochs_conflict(of)
+            self.say_epochs_conflict(of_dump)
 
     def say_segments_missing(self, line: SourcedLine) -> None:
         """Tell a log whose end was found below its start: what lay between is gone from this disk."""
@@ -279,6 +312,7 @@ class Truncations(StoryState):
         replica.log_end, replica.ended, replica.is_known = start, line.order, True
 
     def say_records_deleted(self, line: SourcedLine) -> None:
+        """Tell that a client had records deleted: those below `to` (DeleteRecords)."""
         self.add(line, "records_deleted", line.partition, to=number(line.fields["to"]))
 
     def say_retained(self, line: SourcedLine) -> None:
@@ -290,10 +324,12 @@ class Truncations(StoryState):
         join(replica.retained, line)
 
     def say_epochs_conflict(self, line: SourcedLine) -> None:
+        """Tell leader epochs that came out of order in a log; the same again is counted."""
         replica = self.replica_of(line)
         replica.conflict = self.add_or_count(replica.conflict, line, "epochs_conflict")
 
     def say_corrupt(self, line: SourcedLine) -> None:
+        """Tell invalid records at an offset or byte: in a log, fetched from a leader, or read by a consumer or a dump."""
         fields = {"offset": optional(line, "offset"), "byte": optional(line, "byte")}
         if "reader" in line.fields:
             line = replace(line, node=None)  # it says nothing of the replica that it was read from
@@ -304,10 +340,12 @@ class Truncations(StoryState):
             last.fields["times"] += 1
             join(last, line)
             return
-        said: dict[str, object] = {name: value for name, value in fields.items() if value is not None or name == "offset"}
+        entry_fields: dict[str, object] = {
+            name: value for name, value in fields.items() if value is not None or name == "offset"
+        }
         reader = line.fields.get("reader")
-        said |= {"by": "a consumer" if reader == "Record" else reader} if reader else {}
-        replica.corrupt = self.add(line, "corrupt", line.partition, **said, times=1)
+        entry_fields |= {"by": "a consumer" if reader == "Record" else reader} if reader else {}
+        replica.corrupt = self.add(line, "corrupt", line.partition, **entry_fields, times=1)
         replica.corrupt.marks |= {"fetched"} if "during fetch" in line.says.text else set()
 
     say_index_offset = say_corrupt
@@ -318,13 +356,14 @@ class Truncations(StoryState):
 
 
 def relate(entry: StoryEntry) -> None:
-    """Say how a truncation lies to the high watermark before it."""
+    """Set how a truncation lies to the high watermark before it: `below`, `not below`, `no effect` or `unknown`."""
     begin, to, high_watermark = entry.fields["from"], entry.fields["to"], entry.fields["high_watermark"]
     if entry.fields["relation"] in ("no effect", "below"):
         return
     if begin is not None and begin <= to:
         entry.fields["relation"] = "no effect"
     elif high_watermark is not None:
-        # In 0.10 a truncation to the log end says no other thing, and the fetcher says what it wants, not what is cut.
-        real = begin is not None or "truncated" in entry.marks
-        entry.fields["relation"] = "below" if to < high_watermark else "not below" if real else "unknown"
+        # Not below only if it surely removed something: in 0.10 a log says the same of a truncation that does not, and a
+        # fetcher says what it wants.
+        had_effect = begin is not None or "truncated" in entry.marks
+        entry.fields["relation"] = "below" if to < high_watermark else "not below" if had_effect else "unknown"

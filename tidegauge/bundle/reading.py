@@ -3,7 +3,11 @@
 Rules of this file
 
 1. A bundle is a gzipped tar whose global header says which part of the logs it has: whoever reads it reads that part.
-2. A bundle is foreign: a member that is no plain file below the bundle, and one too many bytes, end the reading.
+2. A bundle comes from somebody else: a member that is no plain file below the bundle, and one too many bytes, end the
+   reading.
+
+A bundle was cut from several *paths*, files or folders; path number n is the folder `n/` in it, and its header names the
+paths.
 """
 
 import io
@@ -33,6 +37,7 @@ class _BoundedHeaders(tarfile.TarInfo):
     """A member whose extended header (PAX, GNU long names) is refused above MOST_HEADER."""
 
     def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
+        """Read the next header, as tarfile does, unless it is too large: tarfile calls this before it reads one."""
         if self.type not in tarfile.REGULAR_TYPES and self.size > MOST_HEADER:
             raise tarfile.ReadError(f"a header of {self.size:,} bytes")
         return super()._proc_member(archive)  # type: ignore[misc,no-any-return]
@@ -50,16 +55,18 @@ class _Unpacked(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Fill a buffer with what comes next; return how many bytes that was, 0 at the end."""
+        # A piece of the gzip file may unpack to more than the buffer takes.
         while not self._left and (piece := next(self._pieces, b"")):
             self._left = piece
-        taken = self._left[: len(buffer)]
-        buffer[: len(taken)] = taken
-        self._left = self._left[len(taken) :]
-        return len(taken)
+        part = self._left[: len(buffer)]
+        buffer[: len(part)] = part
+        self._left = self._left[len(part) :]
+        return len(part)
 
 
 @contextmanager
 def _archive(path: Path) -> Iterator[tarfile.TarFile]:
+    """Provide a bundle as a tar that is read from the beginning to the end, with its limits on sizes."""
     with (
         path.open("rb") as file,
         io.BufferedReader(_Unpacked(file)) as content,
@@ -76,7 +83,7 @@ class BundledPath(os.PathLike[str]):
     name: str
 
     def __fspath__(self) -> str:
-        """Return where it is unpacked."""
+        """Return where the path is unpacked: `open` and Path take that."""
         return self.place
 
     def __str__(self) -> str:
@@ -84,12 +91,12 @@ class BundledPath(os.PathLike[str]):
 
 
 def header_of(path: Path) -> dict[str, Any] | None:
-    """Return what a bundle says of itself; None for a file that is none."""
+    """Return the header of a bundle (writing.py says what is in it); None for a file that is no bundle."""
     try:
         if not path.is_file():
             return None
         with path.open("rb") as file:
-            if file.read(2) != b"\x1f\x8b":
+            if file.read(2) != b"\x1f\x8b":  # the magic number of gzip
                 return None
         with _archive(path) as archive:
             header = json.loads(archive.pax_headers.get(HEADER_KEY, "null"))
@@ -100,15 +107,18 @@ def header_of(path: Path) -> dict[str, Any] | None:
 
 @contextmanager
 def opened(paths: Sequence[str]) -> Iterator[tuple[list[str | BundledPath], Selection | None]]:
-    """Provide the paths, those of a bundle in place of it, and the part of the logs that bundles have."""
+    """Provide the paths, and the part of the logs that is to be read, None for all of them.
+
+    In place of a bundle stand the paths that it was cut from, unpacked until the caller is done; "-" is standard input.
+    """
     with tempfile.TemporaryDirectory(prefix="tidegauge-bundle-") as folder:
-        given: list[str | BundledPath] = []
+        provided: list[str | BundledPath] = []
         selection = None
         for number, path in enumerate(paths):
             refuse_unnamed(path)
             header = header_of(Path(path)) if path != "-" else None
             if header is None:
-                given.append(path)
+                provided.append(path)
                 continue
             place = Path(folder) / str(number)
             _unpack(Path(path), place)
@@ -121,27 +131,28 @@ def opened(paths: Sequence[str]) -> Iterator[tuple[list[str | BundledPath], Sele
                 raise _refused(path, "a header with paths, topics, partitions, begin and end", str(error)) from None
             for at, name in enumerate(names):
                 # Messages name what the user named: the bundle, not the temporary folder.
-                called = path if len(names) == 1 else f"{path}/{PurePosixPath(name).name}"
-                given.append(BundledPath(str(place / str(at) / PurePosixPath(name).name), called))
+                label = path if len(names) == 1 else f"{path}/{PurePosixPath(name).name}"
+                provided.append(BundledPath(str(place / str(at) / PurePosixPath(name).name), label))
             # A reader takes one selection: of several bundles that are parts of logs, the last one's.
             if part != Selection():
                 selection = part
-        yield given, selection
+        yield provided, selection
 
 
 def _unpack(path: Path, place: Path) -> None:
-    """Unpack a bundle (rule 2)."""
+    """Unpack a bundle into the folder `place`, which is made. Raises UsageError by rule 2, or if the bundle is damaged."""
     place.mkdir()
-    left = MOST_BYTES
+    bytes_left = MOST_BYTES
     try:
         with _archive(path) as archive:
             for member in archive:
                 name = PurePosixPath(member.name)
-                left -= member.size
+                bytes_left -= member.size
                 content = archive.extractfile(member) if member.isfile() and not member.issparse() else None
+                # Every member lies below the number of its path.
                 if content is None or name.is_absolute() or ".." in name.parts or not name.parts[0].isdecimal():
                     raise _refused(path, "plain files below it", repr(member.name[:80]))
-                if left < 0:
+                if bytes_left < 0:
                     raise _refused(path, f"at most {MOST_BYTES:,} bytes", "more")
                 target = place / name
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -153,4 +164,5 @@ def _unpack(path: Path, place: Path) -> None:
 
 
 def _refused(path: str | Path, expected: str, seen: str) -> UsageError:
+    """Return the error to raise for a bundle: what was expected, and what was seen instead."""
     return UsageError(f"{path}: expected {expected}, seen {seen}; make the bundle again (tidegauge bundle)")

@@ -7,8 +7,17 @@ Rules of this file
 2. A line keeps its number: one that is left out is an empty line. What no reader understands in the way it was read
    before (another layout, wrapped lines) is kept whole.
 3. Records in segments and in dumps lose what they contain: their offsets, epochs and checksums are what is judged.
-4. Files that no reader reads are left out. Redacted, lines that none reads lose their message (the names are replaced
-   below).
+4. Files that no reader reads are left out. Redacted, lines that none reads lose their message, a *stub* is left.
+
+Rules of redaction, which replaces the names in logs consistently: hosts, addresses, topics, client ids, groups, users, racks
+and paths
+
+1. A name is learned where Kafka prints it (`host=`, `clientId=`, `[Partition x-0 broker=1]`, a path) and replaced wherever
+   it stands as a word. A word of Kafka's own messages is replaced only where it is a name (in place).
+2. The same name becomes the same number everywhere, by the order of all names: readers and sorted reports see the same.
+3. Kafka's own names stay: internal topics, client ids of fetchers and of Raft, ANONYMOUS, ids of clusters, topics and
+   nodes.
+4. A name is of a *kind* (topic, host, path, ..), which its replacement begins with: `topic3`, `host12`; of a path, `pb`.
 """
 
 import gzip
@@ -48,15 +57,7 @@ from tidegauge.traces.segments import CHECKED_FROM, CHECKSUM, CHECKSUM_AT, HEADE
 from tidegauge.util.errors import UsageError
 from tidegauge.util.files import replacing
 
-# Replace the names in logs, consistently: hosts, addresses, topics, client ids, groups, users, racks and paths.
-#
-# Rules of this part
-#
-# 1. A name is learned where Kafka prints it (`host=`, `clientId=`, `[Partition x-0 broker=1]`, a path) and replaced wherever
-#    it stands as a word. A word of Kafka's own messages is replaced only where it is a name.
-# 2. The same name becomes the same number everywhere, by the order of all names: readers and sorted reports see the same.
-# 3. Kafka's own names stay: internal topics, client ids of fetchers and of Raft, ANONYMOUS, ids of clusters, topics and
-#    nodes.
+# Redaction.
 
 
 _NAME = r"[A-Za-z0-9._\-]{1,249}"
@@ -131,6 +132,7 @@ _OF_FILES = frozenset(
 
 
 def _words(texts: Iterable[str]) -> frozenset[str]:
+    """Return the words in texts: letters, digits and `._-`, from a letter to a letter or digit."""
     return frozenset(word for text in texts for word in re.findall(r"[A-Za-z][A-Za-z0-9._\-]*[A-Za-z0-9]|[A-Za-z]", text))
 
 
@@ -150,16 +152,19 @@ class Redactor:
     """Learns the names of all texts first, then replaces them in each."""
 
     def __init__(self) -> None:
-        """Begin with no names: `_found` has those of the texts by kind, `_new` what each is replaced by."""
-        self._found: dict[str, set[str]] = defaultdict(set)
+        """Begin with no names: `_names` are those of the texts by kind, `_new` is what each (kind, name) is replaced by."""
+        self._names_by_kind: dict[str, set[str]] = defaultdict(set)
         self._new: dict[tuple[str, str], str] = {}
+        # What a name is replaced by wherever it stands as a word; the same of topics alone, whatever words they are.
         self._words: dict[str, str] = {}
         self._topics: dict[str, str] = {}
+        # Kinds with names that are replaced only where Kafka prints one.
         self._in_place_only = {"consumer"}
+        # Parts of the paths of the files that are cut.
         self._files: set[str] = set()
 
     def learn(self, text: str) -> None:
-        """Note the names in a line."""
+        """Learn the names in a line."""
         for kind, pattern in _LEARNED:
             for match in pattern.finditer(text):
                 self._note(kind, match["name"])
@@ -170,41 +175,43 @@ class Redactor:
             self.learn_path(match["unix"] or match["windows"])
 
     def learn_path(self, path: str) -> None:
-        """Note the words in a path."""
+        """Learn the words in a path as names of kind `path`."""
         if path.startswith(_OF_ZOOKEEPER):
             return
         for part in _LETTERS.findall(path):
             self._note("path", part)
 
     def learn_file(self, path: str) -> None:
-        """Note the words in the path of a file that is cut: reports name it."""
+        """Learn the words in the path of a file that is cut: reports, and so texts, name it."""
         self._files.update(part for part in path.split("/") if re.search(r"[\d._\-]", part))
         self.learn_path(path)
 
     def learn_topic(self, name: str) -> None:
-        """Note a topic."""
+        """Learn the name of a topic."""
         self._note("topic", name)
 
     def number_names(self) -> None:
-        """Give each name its number; nothing is learned from here on."""
-        self._found["path"] -= _OF_FILES
-        for kind, names in sorted(self._found.items()):
+        """Give each name its replacement; nothing is learned from here on."""
+        self._names_by_kind["path"] -= _OF_FILES
+        for kind, names in sorted(self._names_by_kind.items()):
             digits = len(str(len(names)))
             for at, name in enumerate(sorted(names), 1):
                 number = f"{at:0{digits}}"
                 # A digit in the name of a file may be taken for a node.
                 self._new[kind, name] = f"p{number.translate(_AS_LETTERS)}" if kind == "path" else f"{kind}{number}"
-        self._topics = {name: self._new["topic", name] for name in self._found["topic"]}
-        # What is two things is the topic.
+        self._topics = {name: self._new["topic", name] for name in self._names_by_kind["topic"]}
+        # A later kind wins: what is a host and a topic is the topic. Short ones and Kafka's words are replaced in place.
         for kind in ("rack", "group", "client", "user", "host", "topic"):
-            words = {name for name in self._found[kind] if len(name) > 2 and name not in _KAFKAS and _WORD.fullmatch(name)}
+            words = {
+                name for name in self._names_by_kind[kind] if len(name) > 2 and name not in _KAFKAS and _WORD.fullmatch(name)
+            }
             self._words |= {name: self._new[kind, name] for name in words}
-            if words != self._found[kind]:
+            if words != self._names_by_kind[kind]:
                 self._in_place_only.add(kind)
 
     @property
     def names(self) -> frozenset[str]:
-        """The names that are left nowhere as a word."""
+        """The names that are replaced wherever they stand as a word."""
         return frozenset(self._words)
 
     def text(self, text: str) -> str:
@@ -228,10 +235,10 @@ class Redactor:
             return
         if kind == "topic" and (_INTERNAL.fullmatch(name) or not _WORD.fullmatch(name)):
             return
-        self._found[kind].add(name)
+        self._names_by_kind[kind].add(name)
 
     def _in_place(self, kind: str, match: re.Match[str]) -> str:
-        """Return a match with the new name in place of the old one, where only that place tells what the name is."""
+        """Return the text of a match of _LEARNED with its name replaced; a substitution calls this, of kinds in place."""
         name = match["name"]
         new = self._new.get((kind, _clean(name)))
         if new is None:
@@ -240,13 +247,15 @@ class Redactor:
         return match[0][:begin] + new + match[0][begin + len(_clean(name)) :]
 
     def _part(self, part: str) -> str:
+        """Return the replacement of one folder or file name in a path."""
         tp = _TP.fullmatch(part)
         if tp is not None and _INTERNAL.fullmatch(tp["topic"]):
-            return part  # whatever else is called as a word of it
+            return part  # a partition of an internal topic stays, though a word in it may be a name, too
         word = self._word(part)
         return word if word != part else _LETTERS.sub(self._letters, part)
 
     def _letters(self, match: re.Match[str]) -> str:
+        """Return the replacement of letters in a path, if they are a word learned from one; a substitution calls this."""
         return self._new.get(("path", match[0]), match[0])
 
     def _word(self, word: str) -> str:
@@ -261,9 +270,9 @@ class Redactor:
         if shorter and shorter != word:
             return self._word(shorter) + word[len(shorter) :]
         # A file beside segments (`orders-0.leader-epoch-checkpoint`), or a domain below a host.
-        head, dot, rest = word.partition(".")
+        head, dot, tail = word.partition(".")
         if dot and (head in self._words or ((tp := _TP.fullmatch(head)) is not None and tp["topic"] in self._topics)):
-            return f"{self._word(head)}.{rest}"
+            return f"{self._word(head)}.{tail}"
         # A file that was cut and that a report names (`acme-prod.log:17`).
         return _LETTERS.sub(self._letters, word) if word in self._files else word
 
@@ -295,14 +304,14 @@ class BundleContents:
 
     files: int = 0
     lines: int = 0
-    kept: int = 0
+    kept_lines: int = 0
     left_out: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
 
 @dataclass
 class _File:
-    """A file to be cut: where it is, what the bundle calls it, its kind."""
+    """A file to be cut: where it is, what the bundle calls it (number of the path, then path), its kind (identify.py)."""
 
     path: Path
     name: str
@@ -312,7 +321,7 @@ class _File:
 def write_bundle(
     paths: Sequence[Path], target: Path, selection: Selection | None = None, redact: bool = False
 ) -> BundleContents:
-    """Write what a verdict and a story of the paths need, of the part that is selected.
+    """Write to `target` what a verdict and a story of the paths need, of the part that is selected; `redact`: replace names.
 
     Raises UsageError, and leaves `target` as it was, if no file can be read, or if no line names a selected topic.
     """
@@ -321,7 +330,7 @@ def write_bundle(
 
 
 def _write(paths: Sequence[Path], target: Path, selection: Selection | None, redact: bool) -> BundleContents:
-    """Write the bundle. After a UsageError `target` may have lines that nobody asked for."""
+    """Write the bundle (write_bundle). After a UsageError `target` may have lines that are not selected."""
     contents = BundleContents()
     files = [file for at, path in enumerate(paths) for file in _files(path, at, redact, contents)]
     if not files:
@@ -371,7 +380,7 @@ def _write(paths: Sequence[Path], target: Path, selection: Selection | None, red
 
 
 def _files(path: Path, at: int, redact: bool, contents: BundleContents) -> Iterator[_File]:
-    """Yield the files at and below a path that a reader reads."""
+    """Yield the files at and below path number `at` that a reader reads; add the others to what `contents` leaves out."""
     if path.is_file():
         what = identify(path, path.name)
         if _may_matter(path, what):
@@ -399,15 +408,15 @@ def _files(path: Path, at: int, redact: bool, contents: BundleContents) -> Itera
 
 
 def _may_matter(path: Path, what: InputFile) -> bool:
-    """Return whether a file may say something: a key, a configuration or a dump of the heap beside the logs does not."""
+    """Return whether a reader may need a file: not a key, a configuration or a dump of the heap beside the logs."""
     if what.read or what.kind != UNKNOWN or path.stat().st_size == 0:
         return True
-    # Pasted lines, that no whole line shows to be Kafka's.
+    # Of a file of no known kind, some line has what a reader looks for: lines may be pasted in parts.
     return any(not is_binary(block) and lines_matching(block, _NEEDED)[2].any() for block in blocks(path, path.name, []))
 
 
 def _learn_names(redactor: Redactor, text: str, kind: str) -> None:
-    """Note the names in a line, by the kind of its file."""
+    """Let the redactor learn the names in a line, by the kind of its file."""
     if kind == CHECKPOINT:
         # `orders 0 1234`: topic, partition, offset. Lines without a topic have numbers alone.
         name, _, rest = text.partition(" ")
@@ -424,7 +433,9 @@ class _Excerpts:
     """Cuts files: by the selection, and by what readers read if names are replaced."""
 
     def __init__(self, selection: Selection | None, redactor: Redactor | None, contents: BundleContents) -> None:
+        """Cut by `selection` (None: keep all), replace names by `redactor` (None: keep them), count lines in `contents`."""
         self.selection, self.redactor, self.contents = selection, redactor, contents
+        # Kinds of lines that readers learn from, and that the file has shown (KIND_TEXTS).
         self._kinds: set[str] = set()
         wanted = (
             ()
@@ -441,19 +452,19 @@ class _Excerpts:
             named = ", ".join(sorted(self.selection.topics | self.selection.partitions))
             raise UsageError(f"bundle: expected a line about {named}, seen none; check the name")
 
-    def _look(self, text: str) -> None:
-        """Note whether a text names what is selected."""
+    def _note_wanted(self, text: str) -> None:
+        """Note whether a text names a topic or partition that is selected."""
         if not self._sees_wanted and self._wanted is not None:
             self._sees_wanted = self._wanted.search(text) is not None
 
     def named(self, name: str) -> str:
-        """Return what the bundle calls a topic or a partition."""
+        """Return what the bundle calls a topic or a partition: its name, or the replacement of it."""
         return name if self.redactor is None else self.redactor.text(name)
 
     def write(self, file: _File, out: IO[bytes]) -> None:
-        """Write what is left of a file."""
+        """Write what the bundle keeps of a file."""
         label = file.name.partition("/")[2]
-        self._look(file.path.parent.name)
+        self._note_wanted(file.path.parent.name)
         if file.kind == SEGMENT:
             _write_segment(file.path, out, self.contents.problems)
         # Unchanged: nothing is replaced, and no line of it is left out. A dump of a segment has the records' content.
@@ -464,18 +475,18 @@ class _Excerpts:
         ):
             for piece in pieces(file.path, label, self.contents.problems):
                 out.write(piece)
-                self._look(piece.decode("utf-8", "replace"))
+                self._note_wanted(piece.decode("utf-8", "replace"))
                 self.contents.lines += piece.count(b"\n")
-                self.contents.kept += piece.count(b"\n")
+                self.contents.kept_lines += piece.count(b"\n")
         else:
             for text in self.texts(file):
                 self.contents.lines += 1
-                self.contents.kept += bool(text.strip())
-                self._look(text)
+                self.contents.kept_lines += bool(text.strip())
+                self._note_wanted(text)
                 out.write((text if self.redactor is None else self.redactor.text(text)).encode() + b"\n")
 
     def texts(self, file: _File) -> Iterator[str]:
-        """Yield the lines of a file as they are kept, with their names: empty ones are left out."""
+        """Yield the lines of a file as they are kept, names not replaced yet; "" is a line that is left out (rule 2)."""
         first, is_kafkas, time, whole_before, lines_before = True, False, 0, False, 0
         self._kinds.clear()
         for block in blocks(file.path, file.name, []):
@@ -488,14 +499,15 @@ class _Excerpts:
             begin = 0
             if first:
                 layout = layout_of(texts)
+                # Kafka's own layout: it is known where the message of a line begins and ends.
                 is_kafkas = layout is not None and not layout.wrappers and layout.name in (DOCUMENTED, KAFKAS)
                 begin = HEAD
             # Lines of another layout are kept: only in Kafka's own is it known what of a line is its message (_stub).
             needed = lines_matching(block, _NEEDED)[2] if is_kafkas else ()
             for at, text in enumerate(texts):
                 if self.selection is not None:
-                    found = date_of(text, time)[2]
-                    time = found if found is not None else time
+                    own_time = date_of(text, time)[2]
+                    time = own_time if own_time is not None else time
                     outside = not selects(self.selection, time, None)
                     # A line behind one that is not whole may continue it.
                     of_others = is_kafkas and whole_before and bool(needed[at]) and self._of_others(text, time)
@@ -507,7 +519,7 @@ class _Excerpts:
             first, lines_before = False, lines_before + len(texts)
 
     def _of_others(self, text: str, time: int) -> bool:
-        """Return whether a line is about partitions that are not selected, for every reader."""
+        """Return whether a line is about partitions that are not selected, and no reader needs it for the others."""
         selection = self.selection or Selection()
         # A fetch or a request counts for its session, whatever it asks for.
         if "Sending fetch request" in text or "Completed request" in text:
@@ -515,31 +527,32 @@ class _Excerpts:
         # A reader learns from the lines of others, too: how topics are named, and which loggers were on.
         if TOPIC_ID.search(text) is not None:
             return False
-        new = {what for what, words in KIND_TEXTS.items() if words in text} - self._kinds
-        self._kinds |= new
+        new_kinds = {kind for kind, words in KIND_TEXTS.items() if words in text} - self._kinds
+        self._kinds |= new_kinds
         names = [match[1] for match in NAMES_ONE.finditer(text)]
         names += [partition for _, partition, _ in statements_in(text) if partition is not None]
-        return not new and bool(names) and not any(selects(selection, time, name) for name in names)
+        return not new_kinds and bool(names) and not any(selects(selection, time, name) for name in names)
 
 
 def _lines(block: bytes) -> list[str]:
+    """Return the lines of a block, which ends with one."""
     return block.decode("utf-8", "replace").removesuffix("\n").split("\n")
 
 
 def _stub(text: str, number: int) -> str:
-    """Return a line with a number for its message: it stays apart from others. What continues a line stays one that does."""
+    """Return a line with its number for its message, so that no two are alike; a tab for what continues a line."""
     # `[date] LEVEL [thread] message (logger)`: all but the message stays.
     match = _STUB.fullmatch(text)
     if match is None:
         return "\t" if text.strip() else ""
-    # The node that the line names tells later whose file it is: it stays.
+    # The node that the line names as its own stays: readers know by it whose file this is.
     own = OWN_ID.search(text)
     identity = f"{own[0]}] " if own is not None and own.start() >= match.end(1) else ""
     return f"{match[1]}{identity}{number} {match[2] or ''}{match[3]}"
 
 
 def _write_segment(path: Path, out: IO[bytes], problems: list[Problem]) -> None:
-    """Copy a segment with zeros for its records; where it is damaged, it stays damaged."""
+    """Write a segment with zeros for its records, offsets and epochs kept; where it is damaged, it stays damaged."""
     data = bytearray().join(pieces(path, path.name, problems))
     at = 0
     while len(data) - at >= HEADER.size:
@@ -551,16 +564,16 @@ def _write_segment(path: Path, out: IO[bytes], problems: list[Problem]) -> None:
         # A torn batch, at the end of the file, is left without a checksum of what is there.
         checksum_of = CHECKSUM if end <= len(data) else None
         stored, checked = slice(at + CHECKSUM_AT, at + CHECKED_FROM), slice(at + CHECKED_FROM, end)
-        old = int.from_bytes(data[stored], "big")
-        was_right = checksum_of is not None and old == checksum_of(bytes(data[checked]))
+        stored_checksum = int.from_bytes(data[stored], "big")
+        was_right = checksum_of is not None and stored_checksum == checksum_of(bytes(data[checked]))
         records = slice(at + HEADER.size, min(end, len(data)))
         data[records] = bytes(records.stop - records.start)
         if checksum_of is not None:
-            new = checksum_of(bytes(data[checked]))
+            right_checksum = checksum_of(bytes(data[checked]))
             # A wrong checksum stays a wrong one: one bit of the right one is turned.
-            data[stored] = (new if was_right else new ^ 1).to_bytes(4, "big")
+            data[stored] = (right_checksum if was_right else right_checksum ^ 1).to_bytes(4, "big")
         at = end
-    # What is behind the first fault may be anything; its length says that there was more.
+    # What is behind the first fault may be any data: zeros of the same length stay, so that there is a fault.
     if at < len(data):
         data[at + HEADER.size :] = bytes(max(0, len(data) - at - HEADER.size))
     out.write(gzip.compress(bytes(data), mtime=0) if path.suffix == ".gz" else data)

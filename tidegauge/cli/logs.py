@@ -77,7 +77,7 @@ def bundle_command(args: argparse.Namespace) -> int:
         aside(visible(str(problem)))
     for left_out in () if args.quiet else contents.left_out:
         aside(visible(f"left out: {left_out}"))
-    lines = f"{contents.kept:,} of {counted(contents.lines, 'line')}"
+    lines = f"{contents.kept_lines:,} of {counted(contents.lines, 'line')}"
     echo(
         f"{args.out}: {counted(contents.files, 'file')}, {lines}, {size:,} bytes"
         + (", names replaced" if args.redact else "")

@@ -5,6 +5,9 @@ Rules of this file
 1. A step is only given where the story names what it rests on: a node that still has the records, a node whose log is the
    longest, a replica that goes on failing. What was derived from which line is in the text.
 2. Nothing is deleted by any step; a step that could lose something says what to compare before.
+
+A *step* is a sentence to an operator, with the line that it comes from. In go the losses of a story and its entries
+(StoryEntry: `kind`, `fields`, `sources`, the lines as file:number, `marks`, notes of the code that no report shows).
 """
 
 import re
@@ -88,7 +91,7 @@ _STEPS = (
         "give the broker a directory that the system does not clean: a file that it had below /tmp is gone",
     ),
 )
-"""What the error of a directory or a process says, and what to do then."""
+"""What the error of a directory or a process says, one of several texts, and what to do then."""
 _THREADS = (
     ("ReplicaFetcher", "restart this broker: nothing that this thread fetched is replicated until then"),
     ("log-cleaner", "restart this broker: until then no topic is compacted, and their logs grow"),
@@ -97,7 +100,7 @@ _THREADS = (
 
 
 def step_for_loss(loss: Loss) -> str:
-    """Return what to do about a loss."""
+    """Return what to do about a loss, the surest way to the records first: who has them, then what is left."""
     if loss.kept_offsets is not None and loss.node is not None:
         first, end = loss.kept_offsets
         return (
@@ -110,10 +113,10 @@ def step_for_loss(loss: Loss) -> str:
             f"{who} still had all of it by what these logs tell: keep the folder {loss.partition} there, and copy it while "
             f"that broker is stopped, before it follows the new leader and truncates ({loss.sources[0]})"
         )
-    cutters = _nodes(loss.nodes) if loss.nodes else "the replicas"
+    truncated_by = _nodes(loss.nodes) if loss.nodes else "the replicas"
     if loss.why in (UNCLEAN, DISK) and loss.committed != "no":
         return (
-            f"no replica in these logs has them any more ({cutters} truncated): what is left is "
+            f"no replica in these logs has them any more ({truncated_by} truncated): what is left is "
             f"a backup, a mirror, or the producers; tell whoever wrote to {loss.partition} ({', '.join(loss.sources[:2])})"
         )
     if loss.committed == "no":
@@ -124,19 +127,19 @@ def step_for_loss(loss: Loss) -> str:
 
 
 def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
-    """Return what to do about one partition, apart from its losses."""
+    """Return what to do about one partition, apart from its losses: its entries in order of time."""
     steps = []
     last = next((entry for entry in reversed(entries) if entry.kind in ("elected", "leader")), None)
     if last is not None and last.kind == "elected" and last.fields["leader"] == NO_LEADER and "deletion" not in last.marks:
         steps += _no_leader(entries, last)
-    failed = [entry for entry in entries if entry.kind == "fetcher_failed"]
-    for entry in failed:
-        again = any(
+    fetchers_failed = [entry for entry in entries if entry.kind == "fetcher_failed"]
+    for entry in fetchers_failed:
+        has_new_role = any(
             later.order > entry.order and later.node == entry.node and later.kind in ("follower", "leader")
             for later in entries
         )
-        # What the leader has is out of order: to ask for it again changes nothing.
-        if not again and entry.node is not None and "OutOfOrder" not in (entry.fields["error"] or ""):
+        # A new role begins a new fetcher. OutOfOrder: what the leader has is so, and to fetch it again changes nothing.
+        if not has_new_role and entry.node is not None and "OutOfOrder" not in (entry.fields["error"] or ""):
             steps.append(
                 f"restart broker {entry.node}: its fetcher of this partition stays failed until its role changes "
                 f"(from {entry.sources[0]})"
@@ -165,8 +168,10 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
             "let another replica come into the ISR, or start the one that is in it, before this broker stops: until it runs "
             "again nobody leads; nothing is lost by that"
         )
-    short = any(entry.kind == "described" and len(entry.fields["isr"]) < len(entry.fields["replicas"]) for entry in entries)
-    if short and not any(entry.kind == "isr_changed" for entry in entries):
+    out_of_sync = any(
+        entry.kind == "described" and len(entry.fields["isr"]) < len(entry.fields["replicas"]) for entry in entries
+    )
+    if out_of_sync and not any(entry.kind == "isr_changed" for entry in entries):
         steps.append("look into the server.log of the leader: `Shrinking ISR` says since when a replica is not in sync")
     steps += [
         f"restart broker {entry.node} if this goes on: what it knows of its partitions is not what ZooKeeper has"
@@ -210,16 +215,19 @@ _KINDS = frozenset(
 
 
 def step_for_process(entry: StoryEntry) -> str | None:
-    """Return what to do about a directory or a process that failed, where its lines say why, or what line would."""
+    """Return what to do about an entry of a node, a directory or process that failed, with its line; None: nothing known."""
     advice = _process_advice(entry) if entry.partition is None and entry.kind in _KINDS else None
     return None if advice is None else f"{advice} ({entry.sources[0]})"
 
 
 def _process_advice(entry: StoryEntry) -> str | None:
+    """Return what to do about an entry of a node, by its kind and its error, without its line; None: nothing is known."""
     why = str(entry.fields.get("cause") or entry.fields.get("error") or "")
     if entry.kind in _STEPS_BY_KIND:
+        # A line that any client of ZooKeeper prints is not known to be a broker's.
         return None if "any client" in entry.marks else _STEPS_BY_KIND[entry.kind]
     if entry.kind == "quorum":
+        # It knows a leader, or did later.
         if "ended" in entry.marks or entry.fields["leader"] is not None:
             return None
         return (
@@ -283,11 +291,14 @@ class _LogEnd(NamedTuple):
 
 
 def _no_leader(entries: Sequence[StoryEntry], last: StoryEntry) -> list[str]:
-    """Say which survivor holds most, where their log ends are known: electing another loses the rest (KIP-1275)."""
+    """Return what to do about a partition that nobody leads since the entry `last`: which brokers to start again.
+
+    Where the log ends of replicas are known, also which has most: to elect another one uncleanly loses the rest (KIP-1275).
+    """
     ends: dict[int, _LogEnd] = {}
     isr = last.fields["isr"]
-    # Only what was said since nobody led: before, every follower copied on.
-    for entry in (one for one in entries if one.order >= last.order - SLACK):
+    # Only log ends of lines since nobody leads: before, every follower copied on.
+    for entry in (entry for entry in entries if entry.order >= last.order - SLACK):
         if entry.node is not None and entry.kind == "follower":
             ends[entry.node] = _LogEnd(entry.fields["offset"], entry.sources[0])
         elif entry.node is not None and entry.kind == "loaded" and entry.fields["log_end"] is not None:
@@ -331,4 +342,5 @@ def _no_leader(entries: Sequence[StoryEntry], last: StoryEntry) -> list[str]:
 
 
 def _nodes(nodes: Sequence[int]) -> str:
+    """Return the names of brokers in a sentence: "broker 1", or "brokers 1, 2 and 3"."""
     return f"broker {nodes[0]}" if len(nodes) == 1 else f"brokers {', '.join(map(str, nodes[:-1]))} and {nodes[-1]}"

@@ -364,7 +364,7 @@ class Elections(StoryState):
         self._isr_is(partition, isr, version)
 
     def say_removed(self, line: SourcedLine) -> None:
-        """Tell a broker that the controller took out of the ISR as it went offline: no election, unless nobody leads then."""
+        """Tell a broker that the controller took out of the ISR as it went offline; if nobody leads then, an election."""
         partition, fields = self.partitions[str(line.partition)], line.fields
         epoch, isr, leader, version = (
             number(fields["leader_epoch"]),

@@ -120,7 +120,7 @@ class Processes(StoryState):
         self._refused_by_controller(replace(line, node=optional(line, "broker")), "STALE_BROKER_EPOCH", **epochs)
 
     def _refused_by_controller(self, line: SourcedLine, error: str, **epochs: int | None) -> None:
-        """Tell that a KRaft controller refused a broker; `epochs`: broker epochs `expected` and `got`, if the line has them."""
+        """Tell that a KRaft controller refused a broker; `epochs` has broker epochs `expected` and `got`, if any."""
         # Every registration has an epoch of its own: two that are expected are two brokers.
         refused = self.nodes[self.key(line)].refused_by_controller
         expected = epochs.get("expected")

@@ -12,6 +12,10 @@ Rules of this file
    what is in it is not told.
 5. Lines that a viewer trimmed to one length end in the middle of a word, or of a number: that word is not read.
 6. A line that does not end as Kafka ends one, and says nothing or less than it does with the lines behind it, was wrapped.
+
+A *statement* is a row of statements.py; a line *says* something if it fits one. A *writer* is a key of who wrote a line: a
+pod, host, prefix or part of a report. An `order` is a time in microseconds since 1970: a line without one has that of the
+line before.
 """
 
 import re
@@ -178,7 +182,7 @@ def text_files(path: Path, problems: list[Problem]) -> Iterator[tuple[Path, str]
 
 
 def selects(selection: Selection | None, time: int, partition: str | None) -> bool:
-    """Return whether a line of this time that is about this partition, or about none, is read."""
+    """Return whether a line is read, by its time, in microseconds, and its partition (None: it is about none)."""
     if selection is None:
         return True
     early = selection.begin is not None and time < selection.begin
@@ -187,7 +191,7 @@ def selects(selection: Selection | None, time: int, partition: str | None) -> bo
 
 
 def read_files(paths: Sequence[Path], problems: list[Problem], selection: Selection | None = None) -> list[ReadFile]:
-    """Read every text file at the paths; each line knows its node, where that can be told."""
+    """Return every text file at and below the paths, read; each line has its node, where that can be told."""
     found = [(path, one, label) for path in paths for one, label in text_files(path, problems)]
     # Of folders that are named apart, a line is found by more than `server.log`.
     several = len({label for _, _, label in found}) < len(found) and len(paths) > 1
@@ -202,7 +206,7 @@ def read_files(paths: Sequence[Path], problems: list[Problem], selection: Select
 
 
 def read_file(path: Path, label: str, problems: list[Problem], selection: Selection | None = None) -> ReadFile | None:
-    """Read one file; None for one that is no text."""
+    """Return one file, read; None for one that is no text. `label` is what reports call it."""
     file = ReadFile(path, label)
     order = 0
     for block in blocks(path, label, problems):
@@ -215,13 +219,14 @@ def read_file(path: Path, label: str, problems: list[Problem], selection: Select
                 return None  # a trace in NDJSON has events, no lines
             file.head = tuple(block[:65536].decode("utf-8", "replace").split("\n")[:SAMPLE])
             longest = max(map(len, file.head))
-            # Lines of one wording may have one length.
+            # Several lines of the greatest length were trimmed, unless they differ in numbers only: one wording, one length.
             if len({_DIGITS.sub("", text) for text in file.head if len(text) == longest}) >= _TRIMMED:
                 file.trimmed = longest
             file.part_starts += _part_starts(file.head)
             for number, text in enumerate(file.head, 1):
                 _note_ids(text, _writer(text, date_of(text)[0], number, file), file)
         lines, count = _lines_of(block)
+        # Where the last line that says something ended in the block.
         ended = 0
         for number, text, end, speaks in lines:
             before = len(file.sourced_lines)
@@ -234,8 +239,8 @@ def read_file(path: Path, label: str, problems: list[Problem], selection: Select
                     between = file.between.decode("utf-8", "replace").split("\n")[1:]
                     file.part_starts += [file.lines + number + 1] if any(_part_starts(between)) else []
                 trimmed = len(text) >= file.trimmed or text.endswith(("…", "..."))
-                left = whole_part(text) if trimmed else _joined(text, block, end)
-                for line in lines_within(left):
+                restored = whole_part(text) if trimmed else _joined(text, block, end)
+                for line in lines_within(restored):
                     order = _take(line, file.lines + number + 1, order, file, selection)
             if len(file.sourced_lines) == before:
                 _note_error(text, block[end + 1 : end + 1 + _MOST_BEHIND], file.lines + number + 1, order, file, selection)
@@ -248,7 +253,7 @@ def read_file(path: Path, label: str, problems: list[Problem], selection: Select
 
 
 class _BlockLine(NamedTuple):
-    """A line of a block: its number, its text, where it ends; whether it `speaks`, or is an error that no row is about."""
+    """A line of a block: its number from 0, its text, where it ends; `speaks`: it has a text of a row, else an error."""
 
     number: int
     text: str
@@ -284,7 +289,7 @@ def _note_error(text: str, after: bytes, number: int, order: int, file: ReadFile
 
 
 def _joined(text: str, block: bytes, end: int) -> str:
-    """Return a line, which ends there in its block, with those behind that it goes on in; itself if it was not wrapped."""
+    """Return a line, which ends at `end` in its block, with the lines behind in which it goes on; itself if not wrapped."""
     if _is_whole(text) or text[:1] == "{":
         return text
     first = list(lines_within(text))
@@ -310,16 +315,20 @@ def _joined(text: str, block: bytes, end: int) -> str:
 
 
 def _is_whole(text: str) -> bool:
+    """Return whether a line ends as Kafka, or an export, ends one: it was not wrapped."""
     return text.rstrip(_BEHIND_THE_END).endswith(_ENDS)
 
 
 def _places(lines: Iterable[str], length: int) -> list[int]:
-    """Return the places of the rows that lines fit whose text begins within so many characters."""
+    """Return the places in STATEMENTS of the rows that lines fit, with their text within the first `length` characters."""
     return [_PLACES[id(row)] for line in lines for row, _, _ in statements_in(line) if line.find(row.text) < length]
 
 
 def _take(text: str, number: int, order: int, file: ReadFile, selection: Selection | None) -> int:
-    """Add what a line says to the file; return the order of the next line."""
+    """Add what line `number` says to the file; return the order that the next line has if it has no time.
+
+    `order` is the one for this line. An exception is added to the line that it is of.
+    """
     if "ReplicaAlterLogDirsThread" in text and "future replica" not in text:
         # Another log's: the copy in another directory, whose own line looks as that of the replica.
         file.future |= {(str(tp), fields["to"]) for _, tp, fields in statements_in(text) if "to" in fields}
@@ -365,7 +374,7 @@ def _take(text: str, number: int, order: int, file: ReadFile, selection: Selecti
 
 
 def _beside_the_last(file: ReadFile, batch: Fields) -> Fields:
-    """Return what is odd in a batch of a dump beside the one before it; nothing if it follows on it, as nearly all do."""
+    """Return what is odd in a dumped batch beside the one before it: a gap, an invalid one, a lower epoch; else nothing."""
     before, file.dumped = file.dumped, batch
     odd = {"invalid": batch["first"]} if batch["valid"] == "false" else {}
     # In an excerpt, what is between them in the file may have been left out.
@@ -397,16 +406,16 @@ def _writer(text: str, begin: int, number: int, file: ReadFile) -> str:
 
 def _note_ids(text: str, writer: str, file: ReadFile) -> int | None:
     """Note the node that a line names as its own, and return it."""
-    own = OWN_ID.search(text)
-    if own is None:
+    own_id = OWN_ID.search(text)
+    if own_id is None:
         return None
-    node = int(own[own.lastindex or 0])
+    node = int(own_id[own_id.lastindex or 0])
     file.ids[writer].add(node)
     return node
 
 
 def _add_error(error: str, number: int, file: ReadFile, is_cause: bool) -> None:
-    """Give an exception to the line before it, and its last cause."""
+    """Give an exception to the last line, if it may be of that; a cause (`is_cause`), to the lines with that exception."""
     last = file.sourced_lines[-1]
     if is_cause:
         for at in file.caused if number - last.number <= LONGEST_TRACE else ():
@@ -430,7 +439,7 @@ def _reach(file: ReadFile) -> int:
 
 
 def _attribute(files: Sequence[ReadFile]) -> None:
-    """Give each line without an id the only node that its writer, its file or its folder names."""
+    """Give each line without a node the only one that its writer, its file or its folder names; else it may be `mixed`."""
     folders: dict[Path, set[int]] = defaultdict(set)
     logs: dict[tuple[Path, str], set[int]] = defaultdict(set)
     beside: dict[Path, list[Path]] = defaultdict(list)
@@ -464,13 +473,13 @@ def _attribute(files: Sequence[ReadFile]) -> None:
 
 
 def fetched_from(text: str) -> int | None:
-    """Return the leader that the fetcher of a line fetches from."""
+    """Return the leader that the fetcher which wrote a line fetches from; None if no fetcher did."""
     fetched = _FETCHED_FROM.search(text)
     return None if fetched is None else int(fetched[fetched.lastindex or 0])
 
 
 def in_order(files: Iterable[ReadFile]) -> list[SourcedLine]:
-    """Return the lines of all files by time, each once: a second copy of a file says nothing new."""
+    """Return the lines of all files by time, each once: a second copy of a file, or of a line, says nothing new."""
     lines: list[tuple[int, int, SourcedLine]] = []
     seen: dict[tuple[object, ...], ReadFile] = {}
     undated: set[tuple[object, ...]] = set()

@@ -5,6 +5,10 @@ Rules of this file
 1. What is in the first lines answers the question: did I lose data, which offsets, because of what, is it allowed.
 2. A sentence says what an entry says, and no more; where a size is not known it says so.
 3. Text of the input goes through `visible`.
+
+Most functions return a piece of a sentence, which its caller puts together: such a piece begins with its comma or blank, and
+is "" where there is nothing to say. `who` is what the sentence calls the node of an entry: "broker 1", "a node". `fields`
+are those of the entry, by its kind; None in them is unknown, and `times` is how often the same happened in a row.
 """
 
 import re
@@ -43,7 +47,8 @@ _WHY = {
 def headline(story: Story, *, judged: bool = False, failures: int = 0) -> list[str]:
     """Return the first lines: the losses, the worst first; known bugs; what happened to each partition.
 
-    Where events were `judged`, the verdict speaks for a partition that nothing happened to; where a rule fails, for losses.
+    `judged`: a verdict is printed beside it, which speaks for partitions that nothing happened to. `failures`: how many
+    rules failed in that; then it says nothing of a loss that the lines do not show.
     """
     lines = [visible(line) for line in (*_losses(story), *_bugs(story), *_partitions(story))]
     if not story.losses and any(map(happened, story.entries)) and not failures:
@@ -61,13 +66,13 @@ def headline(story: Story, *, judged: bool = False, failures: int = 0) -> list[s
         lines += map(visible, unread_errors(story))
         lines += map(visible, _asides(story))
     elif lines and not judged:
-        # What else was printed may be what was asked for.
+        # Refusals that pass are told only while there is room.
         lines += [visible(line) for line in _refusals(story)][: max(0, MOST_LINES - len(lines))]
     return lines
 
 
 def _asides(story: Story) -> Iterator[str]:
-    """Say what looks bad in the lines and is part of ordinary starts and leader changes."""
+    """Yield sentences on what looks bad in the lines and is part of ordinary starts and leader changes."""
     starts = [entry for entry in story.entries if entry.kind == "start" and entry.fields["clean"] is False]
     yield from (f"{entry_sentence(entry)}. No line says that records were cut." for entry in starts[:MOST_EVENTS])
     quiet = [
@@ -97,7 +102,7 @@ def _asides(story: Story) -> Iterator[str]:
 
 
 def unread_errors(story: Story) -> Iterator[str]:
-    """Say that there are errors of a node that no statement is about: nothing is known of what they mean."""
+    """Yield a sentence if there are errors of a node that no row of statements.py is about: their meaning is unknown."""
     files = [file for file in story.files if file.unread_errors]
     if files:
         (number, text), count = files[0].unread_error, sum(file.unread_errors for file in files)
@@ -106,7 +111,7 @@ def unread_errors(story: Story) -> Iterator[str]:
 
 
 def _refusals(story: Story) -> Iterator[str]:
-    """Say what a node answered another one, or did not, that passes: where it went on, it is out of the ordinary."""
+    """Yield sentences on refusals between nodes that pass by themselves (PASSING), one for each node and error."""
     refused: dict[tuple[int | None, str], list[StoryEntry]] = defaultdict(list)
     for entry in story.entries:
         if not happened(entry) and entry.kind in PASSING:
@@ -122,6 +127,7 @@ def _refusals(story: Story) -> Iterator[str]:
 
 
 def _losses(story: Story) -> Iterator[str]:
+    """Yield a sentence for each loss, committed and large ones first, each with what to do about it."""
     order = {"yes": 0, "unknown": 1, "no": 2}
     worst = sorted(story.losses, key=lambda loss: (order[loss.committed], -loss.at_least))
     for loss in worst[:MOST_LOSSES]:
@@ -133,7 +139,7 @@ def _losses(story: Story) -> Iterator[str]:
 
 
 class _Open(NamedTuple):
-    """An entry that leaves open whether records were lost; the least one tells most."""
+    """An entry that leaves open whether records were lost, and which line would tell; the least one leaves it open most."""
 
     rank: int
     internal: bool
@@ -144,9 +150,9 @@ class _Open(NamedTuple):
 
 
 def _open_entries(story: Story) -> Iterator[_Open]:
-    """Yield the entries that leave open whether records were lost."""
+    """Yield the entries of all partitions that leave open whether records were lost."""
     for name, entries in story.of_partitions().items():
-        kinds = {(one.kind if one.fields.get("relation") != "no effect" else "kept", one.node) for one in entries}
+        kinds = {(entry.kind if entry.fields.get("relation") != "no effect" else "kept", entry.node) for entry in entries}
         led = {one.fields["leader_epoch"]: one.fields["offset"] for one in entries if one.kind == "leader"}
         isr: list[int] | None = None
         for entry in entries:
@@ -178,10 +184,11 @@ def _undecided_loss(story: Story) -> str:
 
 
 def _left_open(name: str, entry: StoryEntry, kinds: Set[tuple[str, int | None]], led: Mapping[int, int]) -> tuple[int, str]:
-    """Return how much an entry leaves open whether records were lost, 0 most, and what would tell; "" if it does not.
+    """Return how much an entry of partition `name` leaves open whether records were lost, and which lines would tell.
 
-    `kinds` are those of the partition's entries, with their nodes, `kept` where nothing was cut; `led` has the first offset
-    of each epoch that a leader's own line tells.
+    How much is a rank, 0 the most; the lines are "" where the entry leaves nothing open. `kinds` are those of the
+    partition's entries, with their nodes, `kept` where a truncation removed nothing; `led` has the first offset of each
+    epoch that a leader's own line tells.
     """
     fields, who = entry.fields, "that broker" if entry.node is None else f"broker {entry.node}"
     ends = f"`Follower {name} starts at ..` (state-change.log) or `Completed load of ..` (server.log)"
@@ -195,12 +202,12 @@ def _left_open(name: str, entry: StoryEntry, kinds: Set[tuple[str, int | None]],
         ]
         return 0, ", and ".join(wanted)
     if entry.kind == "high_watermark_fell":
-        known = ("truncated", entry.node) in kinds or ("reset", entry.node) in kinds
-        if not known and ("kept", entry.node) in kinds:
-            # It has all that it had, and follows one whose high watermark was behind, or whose log was.
+        truncated = ("truncated", entry.node) in kinds or ("reset", entry.node) in kinds
+        if not truncated and ("kept", entry.node) in kinds:
+            # It removed nothing, so it follows a leader whose high watermark was behind, or whose log was shorter.
             line = f"the line `{name} starts at leader epoch ..` of the broker that it follows: where its log ended"
             return 1, "" if any(offset >= fields["from"] for offset in led.values()) else line
-        return 1, "" if known else f"the lines `Truncating ..` of {who} just before it, and {ends}"
+        return 1, "" if truncated else f"the lines `Truncating ..` of {who} just before it, and {ends}"
     if entry.kind == "reset" and "diverged" in entry.marks:
         return 1, f"where the log of each broker that led {name} began and ended: {ends}"
     if entry.kind == "reset" and fields["from"] is not None and fields["to"] is not None and "by" not in fields:
@@ -220,12 +227,12 @@ def _left_open(name: str, entry: StoryEntry, kinds: Set[tuple[str, int | None]],
 
 
 def loss_sentence(loss: Loss) -> str:
-    """Say what was lost, by what, when, and whether Kafka allows that."""
+    """Return the sentence on a loss: what was lost, by what, when, whether Kafka allows that, and what would tell more."""
     kind = {"yes": "committed record", "no": "never committed record", "unknown": "record"}[loss.committed]
     if loss.records is None:
         what = f"at least {counted(loss.at_least, kind)} of {loss.partition}{_where(loss)}"
     else:
-        # Of a lost disk this is what others had: no more than that may have been committed, but acknowledged by acks=1.
+        # Of a lost disk the size is what others had: no more was committed, though acks=1 may have acknowledged more.
         least = "at least " if loss.missing_line is not None and loss.why != DISK else ""
         span = f"offset {loss.first}" if loss.records == 1 else f"{loss.first} to {(loss.end or 0) - 1}"
         what = f"{least}{counted(loss.records, kind)} of {loss.partition} ({span}){_where(loss)}"
@@ -247,6 +254,7 @@ def loss_sentence(loss: Loss) -> str:
 
 
 def _where(loss: Loss) -> str:
+    """Return from which brokers records are gone."""
     if not loss.nodes:
         return ""
     nodes = loss.nodes
@@ -254,13 +262,15 @@ def _where(loss: Loss) -> str:
 
 
 def _bugs(story: Story) -> Iterator[str]:
+    """Yield a sentence for each known bug that the lines look like, with what to do."""
     for bug in story.bugs:
         fixed = f", fixed in {bug.fixed_in}" if bug.fixed_in else ""
         yield f"Looks like {bug.bug}{fixed}: {bug.says} Do: {bug.do}. [{', '.join(bug.sources[:2])}]"
 
 
 def _partitions(story: Story) -> Iterator[str]:
-    """Yield a sentence for each partition that had something happen."""
+    """Yield a sentence for each partition or node to which something out of the ordinary happened, with the steps."""
+    # A step that several partitions need is given once.
     eventful, given = eventful_partitions(story), set[str]()
     for name, events in eventful[:MOST_PARTITIONS]:
         more = f"; and {len(events) - MOST_EVENTS} more" if len(events) > MOST_EVENTS else ""
@@ -280,7 +290,10 @@ def _partitions(story: Story) -> Iterator[str]:
 
 
 def eventful_partitions(story: Story) -> list[tuple[str, list[StoryEntry]]]:
-    """Return the partitions that had something happen, with what did: those with losses first, Kafka's own topics last."""
+    """Return the partitions to which something out of the ordinary happened, with these entries.
+
+    Those with losses come first, Kafka's own topics last.
+    """
     lossy = {loss.partition for loss in story.losses}
     eventful = [
         (name, events)
@@ -291,7 +304,7 @@ def eventful_partitions(story: Story) -> list[tuple[str, list[StoryEntry]]]:
 
 
 def _telling(events: Sequence[StoryEntry]) -> Sequence[StoryEntry]:
-    """Return the entries that tell most, in order."""
+    """Return the MOST_EVENTS entries that tell most, by their kinds, in order of time."""
     weight = {
         "elected": 0,
         "truncated": 0,
@@ -311,7 +324,7 @@ def _telling(events: Sequence[StoryEntry]) -> Sequence[StoryEntry]:
 
 
 def entry_sentence(entry: StoryEntry) -> str:
-    """Say what an entry says."""
+    """Return what an entry says as a sentence, with its time, without a period."""
     of_any_node = (
         entry.kind
         in ("controller", "voter_mismatch", "quorum", "unreachable", "metadata_behind", "migration", "thread_died")
@@ -479,6 +492,7 @@ _SENTENCES: Mapping[str, Callable[[_Subject], str]] = {
 
 
 def _because(error: str | None) -> str:
+    """Return the error by which something happened, behind a colon."""
     return f": {_first_sentence(error)}" if error else ""
 
 
@@ -493,7 +507,7 @@ def _first_sentence(text: str) -> str:
 
 
 def _beyond(fields: Mapping[str, object]) -> str:
-    """Say how an offset lies to the log that has not got it."""
+    """Return how an offset that was asked for lies to the log that does not have it: below its start or above its end."""
     offset, start, end = (int(str(fields[name])) for name in ("offset", "log_start", "log_end"))
     where = "which its log has no more" if offset < start else "which its log has not yet" if offset > end else ""
     return (
@@ -502,27 +516,33 @@ def _beyond(fields: Mapping[str, object]) -> str:
 
 
 def _clean(clean: bool | None) -> str:
+    """Return how the process before a start had stopped."""
     return {True: " after a clean stop", False: " after an unclean stop", None: ""}[clean]
 
 
 def _watermark(offset: int | None) -> str:
+    """Return the high watermark, behind a comma."""
     return f", high watermark {offset}" if offset is not None else ""
 
 
 def _isr(isr: Sequence[int] | None) -> str:
+    """Return the ISR, behind a comma."""
     return f", ISR {list(isr)}" if isr is not None else ""
 
 
 def _out_of_sync(isr: Sequence[int], replicas: Sequence[int]) -> str:
-    missing = [str(one) for one in replicas if one not in isr]
+    """Return which replicas are not in the ISR."""
+    missing = [str(replica) for replica in replicas if replica not in isr]
     return f": {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not in sync" if missing else ""
 
 
 def _leader(leader: int | None) -> str:
+    """Return what a sentence calls a leader: a broker, none, or one that no line names."""
     return "an unnamed leader" if leader is None else "no leader" if leader == NO_LEADER else f"broker {leader}"
 
 
 def _election(fields: dict[str, object]) -> str:
+    """Return who was elected, for which epoch, and whether cleanly; or that no leader was left."""
     epoch = f" for epoch {fields['leader_epoch']}" if fields["leader_epoch"] is not None else ""
     if fields["leader"] == NO_LEADER:
         return f"no leader was left{epoch}"
@@ -531,6 +551,7 @@ def _election(fields: dict[str, object]) -> str:
 
 
 def _reset(entry: StoryEntry, who: str) -> str:
+    """Return where a follower, or a consumer (the field `by`), was out of range or in another log, and where it went."""
     fields, at = entry.fields, _at(entry.fields["from"])
     was = f"was{at} in a log that its leader has not" if "diverged" in entry.marks else f"was out of range{at}"
     went = f" and went to {fields['to']}" if fields["to"] is not None else ""
@@ -561,8 +582,9 @@ def _quorum(entry: StoryEntry, who: str) -> str:
 
 
 def _truncation(entry: StoryEntry, who: str) -> str:
+    """Return from where to where a log was truncated, and how that lies to its high watermark."""
     fields = entry.fields
-    # A fetcher says what it wants; whether there was something to cut, its log says.
+    # A fetcher's line says what it wants; only the log's line says whether there was something to truncate.
     if entry.marks == {"fetcher"} and entry.basis == "high watermark":
         return f"{who} was to truncate to its own high watermark {fields['to']}; whether it cut anything, no line says"
     begin = f" from {fields['from']}" if fields["from"] is not None else ""
@@ -576,6 +598,7 @@ def _truncation(entry: StoryEntry, who: str) -> str:
 
 
 def _isr_change(entry: StoryEntry, who: str) -> str:
+    """Return how the ISR changed, or that a change was proposed and refused, or not answered in these lines."""
     fields = entry.fields
     if fields["accepted"] is None and "wanted" in entry.marks:
         return f"{who} wanted the ISR {fields['to']} instead of {fields['from']}, and no line says whether it got it"
@@ -589,27 +612,32 @@ def _isr_change(entry: StoryEntry, who: str) -> str:
 
 
 def _epochs(fields: Mapping[str, object]) -> str:
+    """Return the broker epochs that a controller expected and got."""
     return f" (it expected broker epoch {fields['expected']}, and got {fields['got']})" if "expected" in fields else ""
 
 
 def _at(offset: object, what: str = "") -> str:
+    """Return at which offset something was, with the word `what` before the number."""
     return f" at {what}{offset}" if offset is not None else ""
 
 
 def _at_offset(offset: object) -> str:
+    """Return at which offset something was, called an offset."""
     return _at(offset, "offset ")
 
 
 def _active(node: int | None) -> str:
+    """Return which controller is the active one; below 0: none is, None: unknown."""
     return "" if node is None else ": none is" if node < 0 else f": node {node} is"
 
 
 def _times(fields: dict[str, object]) -> str:
+    """Return how often the same happened in a row, if more than once."""
     return f", {fields['times']} times in a row" if isinstance(fields["times"], int) and fields["times"] > 1 else ""
 
 
 def story_text(story: Story) -> str:
-    """Return the whole story: the headline, then every entry with file and line."""
+    """Return the whole story: the headline, then every entry with file and line; of no entries, what was read and not."""
     lines = headline(story)
     if story.entries:
         lines.append("")

@@ -325,7 +325,7 @@ TABLE = (*_PROCESS, *_NODES, *_LOG, *_ROLES, *_ISR_CHANGES, *_ELECTIONS, *_FETCH
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A row, compiled."""
+    """A row of the table, compiled: `after` is what follows its text, `before` what stands before it (None: anything)."""
 
     kind: str
     text: str
@@ -351,7 +351,7 @@ Fields = Mapping[str, str]
 
 
 def statements_in(text: str) -> Iterator[tuple[Statement, str | None, Fields]]:
-    """Yield what a line says: the row, the partition, and the groups that matched."""
+    """Yield what a line says, once or not at all: the first row that it fits, the partition or None, and the fields."""
     for row in STATEMENTS:
         at = text.find(row.text)
         if at < 0:
@@ -375,7 +375,7 @@ def statements_in(text: str) -> Iterator[tuple[Statement, str | None, Fields]]:
 
 
 def partition_named(fields: Fields, head: str) -> str | None:
-    """Return the partition that a row names itself, or else the last one in brackets before it."""
+    """Return the partition in the fields of a line, or else the last one in brackets in `head`, the text before the row's."""
     if "tp" in fields:
         return fields["tp"]
     if "topic" in fields and "number" in fields:

@@ -4,6 +4,8 @@ Rules of this file
 
 1. Nothing here is a verdict: no exit code and no rule hangs on a story, and nothing is accused.
 2. What no line says is not told; an excerpt tells the same as the whole, or less.
+
+An *entry* is something that happened to a partition, or to a node; a *step* is a sentence that says what to do.
 """
 
 from collections import defaultdict
@@ -68,7 +70,10 @@ class Story:
         return bool(self.entries)
 
     def note_broken_promises(self, partition: str, first: int, end: int, acknowledged: bool) -> None:
-        """Take from the judge that offsets of a partition are gone though they were committed, or `acknowledged` besides."""
+        """Note by the judge that offsets [first, end) of a partition are gone though they were committed.
+
+        If `acknowledged`, producers with acks=all were told so. Losses that have offsets in common say it from here on.
+        """
         for loss in self.losses:
             if loss.partition != partition or loss.first is None or loss.end is None:
                 continue
@@ -104,11 +109,11 @@ class Story:
 
 
 def happened(entry: StoryEntry) -> bool:
-    """Return whether an entry is more than what every healthy restart prints."""
+    """Return whether an entry is out of the ordinary: more than what every healthy restart or leader change prints."""
     if entry.kind in QUIET or (entry.kind == "truncated" and entry.fields["relation"] == "no effect"):
         return False
     if entry.kind == "controller":
-        # It gives up, too, when another one leads: that is no error.
+        # A controller resigns, too, when another one leads: that is no error. `waited`: writes were given up.
         return "waited" in entry.fields or entry.fields.get("error") not in (None, *NO_LONGER_LEADS)
     if entry.kind == "elected":
         unclean = entry.fields["clean"] is False or "called unclean" in entry.marks
@@ -128,9 +133,11 @@ def happened(entry: StoryEntry) -> bool:
     if entry.kind == "broker_left":
         return entry.fields["why"] is not None  # ZooKeeper's controller says it of a clean stop, too
     if entry.kind == "quorum":
-        # Every start, and every change of the leader, has a moment without one.
+        # Every start, and every change of the leader, has a moment without one: it counts if no line ends it, or if it took
+        # more than one election.
         open_end = not entry.marks & {"ended", "stopping"} and not entry.fields.get("resigned")
         return entry.fields["leader"] is None and (open_end or entry.fields["elections"] > 1)
+    # More than three times in a row: it has not passed.
     if entry.kind in PASSING:
         lasts = any(name in str(entry.fields.get("error")) for name in LASTING)
         return lasts or bool(entry.fields["times"] > 3)
@@ -142,9 +149,9 @@ def story_of(
     echo: Callable[[str], None] = lambda _line: None,
     selection: Selection | None = None,
 ) -> Story:
-    """Tell the story of the text files at and below the paths; what cannot be read is a problem, never an error.
+    """Return the story of the text files at and below the paths; what cannot be read is a problem, never an error.
 
-    `selection` is the part of the lines that is read.
+    `echo` gets a line on progress, `selection` is the part of the lines that is read (None: all).
     """
     problems: list[Problem] = []
     existing = [Path(path) for path in paths if str(path) != "-" and Path(path).exists()]
@@ -152,8 +159,8 @@ def story_of(
     echo(f"{len(files)} files, {sum(file.lines for file in files):,} lines read")
     story = Story(files=files, problems=problems)
     clusters = files_by_cluster(files)
-    for inside in clusters:
-        _add_cluster(story, inside, len(clusters) > 1)
+    for cluster_files in clusters:
+        _add_cluster(story, cluster_files, len(clusters) > 1)
     named = () if selection is None else sorted(selection.topics | selection.partitions)
     if named and not any(entry.partition for entry in story.entries):
         # A name that nobody has is mistyped: that nothing happened to it must not be told.
@@ -166,7 +173,7 @@ def story_of(
 
 
 def _outermost(paths: Sequence[Path]) -> list[Path]:
-    """Leave out what another path is or holds: a line that is read twice looks like two brokers."""
+    """Return the paths without those that are, or lie below, another one: a line read twice looks like two brokers."""
     by_place: dict[Path, Path] = {}
     for path in paths:
         by_place.setdefault(path.resolve(), path)
@@ -174,7 +181,7 @@ def _outermost(paths: Sequence[Path]) -> list[Path]:
 
 
 def _add_cluster(story: Story, files: Sequence[ReadFile], several: bool) -> None:
-    """Add the story of one cluster; of several, its entries name the first of its files."""
+    """Add the story of the files of one cluster; if there are `several`, its entries name it by the first of its files."""
     telling = telling_of(in_order(files))
     losses = losses_of(telling)
     for loss in losses:
@@ -194,7 +201,7 @@ def _add_cluster(story: Story, files: Sequence[ReadFile], several: bool) -> None
 
 
 def telling_of(lines: Iterable[SourcedLine]) -> Telling:
-    """Tell the story of lines that are in order."""
+    """Return the entries that lines tell, which come in order of time."""
     teller = _Teller()
     for line in lines:
         try:
@@ -205,26 +212,27 @@ def telling_of(lines: Iterable[SourcedLine]) -> Telling:
 
 
 class _Teller(Processes, Truncations, Elections, Fetchers):
-    """Takes lines one by one."""
+    """Takes lines one by one, and gives each to the method of its kind of statement, of one of the classes it extends."""
 
     def __init__(self) -> None:
+        """Find the methods: `say_fetch_error` gets the lines of kind `fetch-error`."""
         super().__init__()
         self._handlers: dict[str, Callable[[SourcedLine], None]] = {
             name.removeprefix("say_").replace("_", "-"): getattr(self, name) for name in dir(self) if name.startswith("say_")
         }
 
     def take(self, line: SourcedLine) -> None:
-        """Tell a line."""
+        """Add what a line says to the story; the log of the metadata is no partition of it."""
         if line.partition == METADATA_LOG:
             return
         self.releases.note(line)
         if line.says.kind in FACES:
             self.faces.append(line)
-        say = self._handlers.get(line.says.kind)
-        if say is not None:
-            say(line)
+        handler = self._handlers.get(line.says.kind)
+        if handler is not None:
+            handler(line)
 
     def telling(self) -> Telling:
-        """Return what was told."""
+        """Return the entries so far, by time, and what else was learned."""
         # A marker of a start may be the one line that is there of it, after what the process did before: time decides.
         return Telling(sorted(self.entries, key=lambda entry: entry.order), self.high_watermarks, self.releases, self.faces)

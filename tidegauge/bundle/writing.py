@@ -382,11 +382,11 @@ def _write(paths: Sequence[Path], target: Path, selection: Selection | None, red
 def _files(path: Path, at: int, redact: bool, contents: BundleContents) -> Iterator[_File]:
     """Yield the files at and below path number `at` that a reader reads; add the others to what `contents` leaves out."""
     if path.is_file():
-        what = identify(path, path.name)
-        if _may_matter(path, what):
-            yield _File(path, f"{at}/{path.resolve().name}", what.kind)
+        identified = identify(path, path.name)
+        if _may_matter(path, identified):
+            yield _File(path, f"{at}/{path.resolve().name}", identified.kind)
         else:
-            contents.left_out.append(f"{path.name} ({what.kind})")
+            contents.left_out.append(f"{path.name} ({identified.kind})")
         return
     walk = FolderWalk(path)
     for _folder, files in walk.below(DEEPEST, hidden=True):
@@ -395,21 +395,21 @@ def _files(path: Path, at: int, redact: bool, contents: BundleContents) -> Itera
             if _BESIDE.fullmatch(entry.name):
                 contents.left_out.append(f"{label} (nobody reads it)")
                 continue
-            what = identify(entry, label)
+            identified = identify(entry, label)
             # Names in a file of no known kind cannot be found, so it is not sent redacted.
-            unredactable = redact and not what.read and what.kind != CHECKPOINT and entry.stat().st_size
-            if not _may_matter(entry, what) or unredactable:
-                contents.left_out.append(f"{label} ({what.kind})")
-            elif what.kind == TRACE and redact:
+            unredactable = redact and not identified.read and identified.kind != CHECKPOINT and entry.stat().st_size
+            if not _may_matter(entry, identified) or unredactable:
+                contents.left_out.append(f"{label} ({identified.kind})")
+            elif identified.kind == TRACE and redact:
                 contents.left_out.append(f"{label} (a trace: convert it again from the bundle)")
             else:
-                yield _File(entry, f"{at}/{path.resolve().name}/{label}", what.kind)
+                yield _File(entry, f"{at}/{path.resolve().name}/{label}", identified.kind)
     contents.problems += walk.left_out.values()
 
 
-def _may_matter(path: Path, what: InputFile) -> bool:
+def _may_matter(path: Path, identified: InputFile) -> bool:
     """Return whether a reader may need a file: not a key, a configuration or a dump of the heap beside the logs."""
-    if what.read or what.kind != UNKNOWN or path.stat().st_size == 0:
+    if identified.read or identified.kind != UNKNOWN or path.stat().st_size == 0:
         return True
     # Of a file of no known kind, some line has what a reader looks for: lines may be pasted in parts.
     return any(not is_binary(block) and lines_matching(block, _NEEDED)[2].any() for block in blocks(path, path.name, []))
@@ -419,8 +419,8 @@ def _learn_names(redactor: Redactor, text: str, kind: str) -> None:
     """Let the redactor learn the names in a line, by the kind of its file."""
     if kind == CHECKPOINT:
         # `orders 0 1234`: topic, partition, offset. Lines without a topic have numbers alone.
-        name, _, rest = text.partition(" ")
-        if rest[:1].isdigit():
+        name, _, numbers = text.partition(" ")
+        if numbers[:1].isdigit():
             redactor.learn_topic(name)
         return
     for _, partition, _ in statements_in(text):

@@ -108,10 +108,10 @@ def step_for_loss(loss: Loss) -> str:
             f"and copy the folder {loss.partition} before it is truncated again; kafka-dump-log reads it ({loss.sources[0]})"
         )
     if loss.copies:
-        who = _nodes(loss.copies)
+        holders = _nodes(loss.copies)
         return (
-            f"{who} still had all of it by what these logs tell: keep the folder {loss.partition} there, and copy it while "
-            f"that broker is stopped, before it follows the new leader and truncates ({loss.sources[0]})"
+            f"{holders} still had all of it by what these logs tell: keep the folder {loss.partition} there, and copy it "
+            f"while that broker is stopped, before it follows the new leader and truncates ({loss.sources[0]})"
         )
     truncated_by = _nodes(loss.nodes) if loss.nodes else "the replicas"
     if loss.why in (UNCLEAN, DISK) and loss.committed != "no":
@@ -298,7 +298,9 @@ def _no_leader(entries: Sequence[StoryEntry], last: StoryEntry) -> list[str]:
     ends: dict[int, _LogEnd] = {}
     isr = last.fields["isr"]
     # Only log ends of lines since nobody leads: before, every follower copied on.
-    for entry in (entry for entry in entries if entry.order >= last.order - SLACK):
+    for entry in entries:
+        if entry.order < last.order - SLACK:
+            continue
         if entry.node is not None and entry.kind == "follower":
             ends[entry.node] = _LogEnd(entry.fields["offset"], entry.sources[0])
         elif entry.node is not None and entry.kind == "loaded" and entry.fields["log_end"] is not None:

@@ -363,6 +363,7 @@ def bug_faces(telling: Telling, losses: Sequence[Loss]) -> list[BugFace]:
         sources: list[str] = []
         for node, file, lines in row.face(telling, losses):
             earliest, latest = telling.releases.bounds(node if node is not None else file)
+            # Named unless every release that it can be is too old for the bug, or has the fix (rule 2).
             too_old = row.since is not None and _full(latest) < _full(release_of(row.since))
             if too_old or (row.fixed_in is not None and _is_fixed(earliest, latest, row.fixed_in)):
                 continue

@@ -202,6 +202,7 @@ class Elections(StoryState):
 
     def say_isr_refused(self, line: SourcedLine) -> None:
         """Tell that a leader's proposal of an ISR was refused; a refusal again of the same one is counted (`times`)."""
+        # ZooKeeper refuses every change of a broker that has an old version of the ISR: see say_shrink.
         if "zkVersion" in line.says.text:
             self.nodes[self.key(line)].refused = line.order
         change = self.replica_of(line).change

@@ -666,11 +666,11 @@ def _parts(first: int, end: int, bound: int | None, committed_to: int | None) ->
     middle = min(max(committed_to, first), end)
     if first < middle:
         yield first, middle, "yes"
-    above = end if bound is None else min(max(bound, middle), end)
-    if middle < above:
-        yield middle, above, "unknown"
-    if above < end:
-        yield above, end, "no"
+    unknown_to = end if bound is None else min(max(bound, middle), end)
+    if middle < unknown_to:
+        yield middle, unknown_to, "unknown"
+    if unknown_to < end:
+        yield unknown_to, end, "no"
 
 
 def _reason(cause: Cause, committed: str) -> tuple[str, bool | None]:

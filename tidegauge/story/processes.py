@@ -286,6 +286,7 @@ class Processes(StoryState):
 
     def say_directory_error(self, line: SourcedLine) -> None:
         """Tell why a directory failed: the first error at a file in it makes its broker give it up."""
+        # `what` is what the broker did at the file, such as "flushing log for orders-0 in dir ".
         path, what = line.fields["directory"], line.fields["what"]
         if what.endswith("file "):
             folder = (PureWindowsPath if "\\" in path else PurePosixPath)(path)
@@ -316,6 +317,7 @@ class Processes(StoryState):
     def say_controller(self, line: SourcedLine) -> None:
         """Tell a node that becomes the active controller: it knows the leader of the quorum."""
         quorum = self.nodes[self.key(line)].quorum
+        # `Becoming the active controller` is of KRaft: a controller of ZooKeeper has no quorum.
         if quorum is not None and "ecoming" in line.says.text:
             quorum.marks.add("ended")
         self.add(line, "controller", controller_epoch=optional(line, "controller_epoch"), active=True)

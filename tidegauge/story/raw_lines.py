@@ -106,10 +106,10 @@ def date_of(text: str, before: int = 0) -> Dated:
     head = text[:400]
     level = _LEVEL.search(head)
     for dates, pattern in DATES:
-        found = list(pattern.finditer(head, 0, level.start() if level else len(head))) or list(pattern.finditer(head))
+        dates_found = list(pattern.finditer(head, 0, level.start() if level else len(head))) or list(pattern.finditer(head))
         # The last one before the level is the line's own (rule 1). Without a level the first is: others are in the message.
-        if found:
-            last = found[-1] if level else found[0]
+        if dates_found:
+            last = dates_found[-1] if level else dates_found[0]
             time = dates.microseconds(last[0])
             if time is not None:
                 return last.start(), last.end(), time
@@ -144,7 +144,7 @@ def writer_of(text: str, begin: int) -> str:
     In JSON that is the most precise name of a pod or host, in logfmt one too, else what stands before the date.
     """
     if text[:1] == "{":
-        pods = {found[1]: found[2] for found in reversed(list(_POD.finditer(text[:LONG])))}
+        pods = {pod[1]: pod[2] for pod in reversed(list(_POD.finditer(text[:LONG])))}
         return next((pods[name] for name in _PODS if name in pods), "")
     if _LOGFMT.match(text) is not None:
         named = _OF_LOGFMT.search(text[:LONG].partition(" msg=")[0])
@@ -160,8 +160,8 @@ def writer_of(text: str, begin: int) -> str:
 
 def exception_behind(text: str) -> str:
     """Return the exception at the end of a line that says something else first, as where lines were joined; else ""."""
-    found = _BEHIND.search(text)
-    return "" if found is None else found[1].partition(" at ")[0].partition("`")[0].rstrip(_FRAME)
+    match = _BEHIND.search(text)
+    return "" if match is None else match[1].partition(" at ")[0].partition("`")[0].rstrip(_FRAME)
 
 
 def exception_in(text: str, begin: int, end: int) -> str | None:
@@ -174,5 +174,5 @@ def exception_in(text: str, begin: int, end: int) -> str | None:
     # A dated line with a level is a log message, whatever exception it names.
     if dated:
         text = "" if _LEVEL.search(text[:400]) else _TAG_OF_SYSLOG.sub("", text[end:])
-    found = _EXCEPTION.match(_BARS.sub("", text, count=1))
-    return None if found is None else found[1].rstrip(_FRAME)
+    match = _EXCEPTION.match(_BARS.sub("", text, count=1))
+    return None if match is None else match[1].rstrip(_FRAME)

@@ -192,14 +192,14 @@ def selects(selection: Selection | None, time: int, partition: str | None) -> bo
 
 def read_files(paths: Sequence[Path], problems: list[Problem], selection: Selection | None = None) -> list[ReadFile]:
     """Return every text file at and below the paths, read; each line has its node, where that can be told."""
-    found = [(path, one, label) for path in paths for one, label in text_files(path, problems)]
+    labelled = [(path, text_file, label) for path in paths for text_file, label in text_files(path, problems)]
     # Of folders that are named apart, a line is found by more than `server.log`.
-    several = len({label for _, _, label in found}) < len(found) and len(paths) > 1
+    several = len({label for _, _, label in labelled}) < len(labelled) and len(paths) > 1
     files = []
-    for path, one, label in found:
+    for path, text_file, label in labelled:
         of_path = path if path.is_dir() else path.parent
         named = f"{of_path.resolve().name}/{label}" if several else label
-        if (file := read_file(one, named, problems, selection)) is not None:
+        if (file := read_file(text_file, named, problems, selection)) is not None:
             files.append(file)
     _attribute(files)
     return files
@@ -295,18 +295,18 @@ def _joined(text: str, block: bytes, end: int) -> str:
     first = list(lines_within(text))
     if len(first) != 1:
         return text
-    said, length = _places(first, len(text)), len(first[0].rstrip())
+    places, length = _places(first, len(text)), len(first[0].rstrip())
     whole = longer = text
-    for more in block[end + 1 : end + 1 + _MOST_BEHIND].decode("utf-8", "replace").split("\n")[:NEAR]:
-        behind = _QUOTED.sub("", more.rstrip("\r"))
+    for next_line in block[end + 1 : end + 1 + _MOST_BEHIND].decode("utf-8", "replace").split("\n")[:NEAR]:
+        behind = _QUOTED.sub("", next_line.rstrip("\r"))
         if not behind or date_of(behind)[0] >= 0 or _BEGINS_ANEW.match(behind):
             break
         whole = f"{whole.rstrip()} {behind}"
-        found = _places(lines_within(whole), length)
+        longer_places = _places(lines_within(whole), length)
         # Of two rows that a line fits, the one that says more comes first in the table.
-        goes_on = bool(found) and STATEMENTS[found[0]].kind in GOES_ON
-        if found and (not said or found[0] < said[0] or goes_on):
-            said, longer = found, whole
+        goes_on = bool(longer_places) and STATEMENTS[longer_places[0]].kind in GOES_ON
+        if longer_places and (not places or longer_places[0] < places[0] or goes_on):
+            places, longer = longer_places, whole
             if not goes_on:
                 return whole
         if _is_whole(behind):
@@ -365,10 +365,10 @@ def _take(text: str, number: int, order: int, file: ReadFile, selection: Selecti
             file.ids[writer].add(int(fields["node"]))
         shown = text[begin:end] if end >= 0 else ""
         error = behind if says.kind in WITH_EXCEPTIONS else ""
-        found = SourcedLine(says, partition, fields, node, writer, shown, written, file.label, number, text, error)
+        sourced = SourcedLine(says, partition, fields, node, writer, shown, written, file.label, number, text, error)
         if (exception or error) and says.kind in WITH_EXCEPTIONS:
             file.caused.append(len(file.sourced_lines))
-        file.sourced_lines.append(found)
+        file.sourced_lines.append(sourced)
         order = max(order, written)
     return order
 
@@ -481,7 +481,7 @@ def fetched_from(text: str) -> int | None:
 def in_order(files: Iterable[ReadFile]) -> list[SourcedLine]:
     """Return the lines of all files by time, each once: a second copy of a file, or of a line, says nothing new."""
     lines: list[tuple[int, int, SourcedLine]] = []
-    seen: dict[tuple[object, ...], ReadFile] = {}
+    first_with: dict[tuple[object, ...], ReadFile] = {}
     undated: set[tuple[object, ...]] = set()
     for file in files:
         # Within one second the part of a log that was rolled away comes first, whatever it is called: it begins earlier.
@@ -502,8 +502,8 @@ def in_order(files: Iterable[ReadFile]) -> list[SourcedLine]:
                 line.partition,
                 tuple(sorted(line.fields.items())),
             )
-            is_again = key in seen
-            first = seen.setdefault(key, file)
+            is_again = key in first_with
+            first = first_with.setdefault(key, file)
             if line.time and is_again and (first is not file or line.says.kind in ONCE):
                 continue
             lines.append((line.order, begins, line))

@@ -37,6 +37,7 @@ class Releases:
     """The bounds of each node's release, by node id, or by file where the node is not known."""
 
     def __init__(self) -> None:
+        """Begin with no bounds; `printed` are the releases that lines say, `_epochs` who uses leader epochs by its lines."""
         self.printed: dict[object, set[str]] = defaultdict(set)
         self._first: dict[object, Release] = {}
         self._last: dict[object, Release] = {}

@@ -153,7 +153,7 @@ def _open_entries(story: Story) -> Iterator[_Open]:
     """Yield the entries of all partitions that leave open whether records were lost."""
     for name, entries in story.of_partitions().items():
         kinds = {(entry.kind if entry.fields.get("relation") != "no effect" else "kept", entry.node) for entry in entries}
-        led = {one.fields["leader_epoch"]: one.fields["offset"] for one in entries if one.kind == "leader"}
+        led = {entry.fields["leader_epoch"]: entry.fields["offset"] for entry in entries if entry.kind == "leader"}
         isr: list[int] | None = None
         for entry in entries:
             rank, missing_line = _left_open(name, entry, kinds, led)
@@ -168,7 +168,7 @@ def _open_entries(story: Story) -> Iterator[_Open]:
 
 def undecided_partitions(story: Story) -> set[str]:
     """Return the partitions of which the lines leave open whether records were lost."""
-    return {left.partition for left in _open_entries(story)}
+    return {open_entry.partition for open_entry in _open_entries(story)}
 
 
 def _undecided_loss(story: Story) -> str:
@@ -176,7 +176,7 @@ def _undecided_loss(story: Story) -> str:
     open_entries = list(_open_entries(story))
     if not open_entries:
         return ""
-    worst = min(open_entries, key=lambda left: left[:3])
+    worst = min(open_entries, key=lambda open_entry: open_entry[:3])
     others = len(open_entries) - 1
     more = f" ({others:,} more such {'entry' if others == 1 else 'entries'})" if others else ""
     says = f"{worst.partition}: {entry_sentence(worst.entry)}{more}"
@@ -271,13 +271,13 @@ def _bugs(story: Story) -> Iterator[str]:
 def _partitions(story: Story) -> Iterator[str]:
     """Yield a sentence for each partition or node to which something out of the ordinary happened, with the steps."""
     # A step that several partitions need is given once.
-    eventful, given = eventful_partitions(story), set[str]()
+    eventful, given_steps = eventful_partitions(story), set[str]()
     for name, events in eventful[:MOST_PARTITIONS]:
         more = f"; and {len(events) - MOST_EVENTS} more" if len(events) > MOST_EVENTS else ""
         yield f"{name}: {'; '.join(entry_sentence(entry) for entry in _telling(events))}{more}."
-        steps = [step for step in story.steps.get(name, ()) if step not in given]
+        steps = [step for step in story.steps.get(name, ()) if step not in given_steps]
         yield from (f"  Do: {step}." for step in steps)
-        given.update(steps)
+        given_steps.update(steps)
     if len(eventful) > MOST_PARTITIONS:
         yield f"... and {len(eventful) - MOST_PARTITIONS:,} more partitions; `tidegauge story` lists all of them."
     process = [entry for entry in story.entries if entry.partition is None and happened(entry)]
@@ -645,11 +645,13 @@ def story_text(story: Story) -> str:
         lines.append(visible(f"{entry.partition or '-'}: {entry_sentence(entry)} [{entry.sources[0]}]"))
     if not story.entries:
         packed = [problem for problem in story.problems if "archive" in problem.seen]
-        lines += [visible(f"{one.path} is {one.seen}: {one.do}. Give the folder of what was in it.") for one in packed[:3]]
+        lines += [
+            visible(f"{file.path} is {file.seen}: {file.do}. Give the folder of what was in it.") for file in packed[:3]
+        ]
         read = sum(file.lines for file in story.files)
         if read or not packed:
-            seen = f"{counted(len(story.files), 'text file')}, {counted(read, 'line')}"
-            lines.append(f"Nothing is told: {seen}, none that says what happened to a partition.")
+            counts = f"{counted(len(story.files), 'text file')}, {counted(read, 'line')}"
+            lines.append(f"Nothing is told: {counts}, none that says what happened to a partition.")
             lines += map(visible, unread_errors(story))
             if any(_REDPANDA.search(line) for file in story.files for line in file.head):
                 lines.append("There are lines of Redpanda: its replicas follow Raft, and what they print is not read.")

@@ -173,6 +173,7 @@ class StoryState:
     """The entries so far, and what the lines so far say. What a line says is told by the classes below it."""
 
     def __init__(self) -> None:
+        """Begin with nothing told. Keys are (partition, node) of replicas, names of partitions, and `key(line)` of nodes."""
         self.entries: list[StoryEntry] = []
         self.replicas: dict[tuple[str, object], ReplicaStory] = defaultdict(ReplicaStory)
         self.partitions: dict[str, PartitionStory] = defaultdict(PartitionStory)
@@ -180,6 +181,7 @@ class StoryState:
         self.high_watermarks: dict[str, list[KnownHighWatermark]] = defaultdict(list)
         self.releases = Releases()
         self.faces: list[SourcedLine] = []
+        # Of a metadata dump: topic ids and their names. Below: lines kept for the ones behind them, by node or file.
         self.topics: dict[str, str] = {}
         self.out_of_range_requests: dict[object, SourcedLine] = {}
         self.dumped: dict[str, str | None] = {}
@@ -224,10 +226,11 @@ class StoryState:
             )
 
     def partition_deleted(self, name: str, order: int) -> None:
-        """Note that a partition's topic was deleted: that nobody leads it just before is part of that."""
+        """Note that a partition's topic was deleted at time `order`: that nobody leads it just before is part of that."""
         partition = self.partitions[name]
         partition.deleted = True
         for election in partition.elections:
+            # Within a minute before the deletion.
             if election.fields["leader"] == NO_LEADER and order - election.order < 60 * SECOND:
                 election.marks.add("deletion")
 

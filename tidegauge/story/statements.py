@@ -380,8 +380,8 @@ def partition_named(fields: Fields, head: str) -> str | None:
         return fields["tp"]
     if "topic" in fields and "number" in fields:
         return f"{fields['topic']}-{fields['number']}"
-    found = list(_CONTEXT.finditer(head))
-    if not found:
+    matches = list(_CONTEXT.finditer(head))
+    if not matches:
         return None
-    last = found[-1]
+    last = matches[-1]
     return last["of"] or last["log"] or f"{last['topic']}-{last['number']}"

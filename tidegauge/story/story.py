@@ -103,7 +103,11 @@ class Story:
             "known_bugs": [bug.as_json() for bug in self.bugs],
             "do": [
                 *({"partition": partition, "says": step} for partition, steps in self.steps.items() for step in steps),
-                *({"partition": None, "says": step} for one in self.entries if (step := step_for_process(one)) is not None),
+                *(
+                    {"partition": None, "says": step}
+                    for node in self.entries
+                    if (step := step_for_process(node)) is not None
+                ),
             ],
         }
 

@@ -31,9 +31,10 @@ class Truncations(StoryState):
     def say_loaded(self, line: SourcedLine) -> None:
         """Tell a log that is loaded at a start, with its offsets; a start that was attempting recovery was unclean."""
         replica = self.replica_of(line)
+        # Another topic id begins another generation, with another state of the replica.
         self.renew(line, line.fields.get("topic_id"))
         replica = self.replica_of(line)
-        offset = optional(line, "high_watermark") or None  # 0 in nearly every release, whatever it is
+        offset = optional(line, "high_watermark") or None  # nearly every release prints 0, whatever it is
         entry = self.add(
             line,
             "loaded",
@@ -150,6 +151,7 @@ class Truncations(StoryState):
     def say_truncation_reported(self, line: SourcedLine) -> None:
         """Tell a truncation by the report of LinkedIn's Kafka, which has all of it: from, to, and the high watermark."""
         entry = self._truncation(line, number(line.fields["to"]), "report", number(line.fields["from"]))
+        # The report has the one after the truncation: it counts only if no line gave the one before.
         entry.fields["high_watermark"] = entry.fields["high_watermark"] or number(line.fields["high_watermark"])
         entry.basis = entry.basis or "epoch"
         relate(entry)
@@ -221,8 +223,8 @@ class Truncations(StoryState):
             entry.fields["from"] = replica.log_end
         # It is truncated to above the log end that is known: it has fetched since, and its high watermark rose, too.
         has_grown = replica.log_end is not None and to > replica.log_end and entry.basis != "high watermark"
-        again = replica.truncation is not None and line.order - replica.truncation.order < 2 * SECOND
-        is_current = (is_fresh or again or entry.basis == "high watermark") and not has_grown
+        just_truncated = replica.truncation is not None and line.order - replica.truncation.order < 2 * SECOND
+        is_current = (is_fresh or just_truncated or entry.basis == "high watermark") and not has_grown
         entry.fields["high_watermark"] = replica.high_watermark if is_current else None
 
     def _before_epochs(self, entry: StoryEntry, replica: ReplicaStory, line: SourcedLine, to: int) -> None:
@@ -233,6 +235,7 @@ class Truncations(StoryState):
         became_follower = replica.role_changed is not None and line.order - replica.role_changed < 2 * SECOND
         if replica.high_watermark is not None and to < replica.high_watermark and not became_follower:
             entry.basis, entry.fields["reason"] = "reset", "below its high watermark: out of range for its leader"
+        # Or it is the first truncation since the log was loaded: its broker has just become a follower.
         elif became_follower or (replica.loaded is not None and replica.truncation is None):
             entry.basis, entry.fields["reason"] = "high watermark", "to its own high watermark, as it did before KIP-101"
             replica.high_watermark, replica.role_changed = to, None

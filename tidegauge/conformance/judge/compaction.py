@@ -324,16 +324,16 @@ def forget_registrations(st: s.State, below: int) -> None:
 
     They are sorted (conformance.judge.terms.add_registration).
     """
-    gone, count = 0, st[s.PARTITION, s.REGISTRATIONS]
-    while count - gone > st[s.PARTITION, s.PAST_ROOM] // 2 and st[s.registration(st, gone), s.R_EPOCH] < below:
-        gone += 1
-    if gone > 0:
+    removed, count = 0, st[s.PARTITION, s.REGISTRATIONS]
+    while count - removed > st[s.PARTITION, s.PAST_ROOM] // 2 and st[s.registration(st, removed), s.R_EPOCH] < below:
+        removed += 1
+    if removed > 0:
         st[s.PARTITION, s.FORGOTTEN_UPTO] = max(
-            st[s.PARTITION, s.FORGOTTEN_UPTO], st[s.registration(st, gone - 1), s.R_EPOCH]
+            st[s.PARTITION, s.FORGOTTEN_UPTO], st[s.registration(st, removed - 1), s.R_EPOCH]
         )
-    for i in range(gone, count):
-        copy_registration(st, i, i - gone)
-    st[s.PARTITION, s.REGISTRATIONS] = count - gone
+    for i in range(removed, count):
+        copy_registration(st, i, i - removed)
+    st[s.PARTITION, s.REGISTRATIONS] = count - removed
 
 
 def compact_isr_changes(st: s.State, below: int) -> None:

@@ -94,11 +94,11 @@ def request_sent(st: s.State, b: int, leader: int, kind: int, epoch: int, offset
     st[p, s.REQ_LAST] = last
 
 
-def request_handled(st: s.State, p: int, f: int, sent: int, request: Request, again: bool) -> bool:
+def request_handled(st: s.State, p: int, f: int, sent: int, request: Request, may_repeat: bool) -> bool:
     """Check FETCH-04: the leader handles the request of follower f that is in flight, or one that another has overtaken.
 
-    `sent` is the kind of the request: REQUEST or EPOCH_REQUEST. `again`: it may be a second arrival of a request, and then
-    it is open which. Returns whether the response that the follower gets may be that to another request.
+    `sent` is the kind of the request: REQUEST or EPOCH_REQUEST. `may_repeat`: it may be a second arrival of a request, and
+    then it is open which. Returns whether the response that the follower gets may be that to another request.
     """
     kind, epoch, offset, last = st[p, s.KIND], request.epoch, request.offset, request.last_epoch
     current = kind == sent and matches(st, p, s.REQ_EPOCH, s.REQ_OFFSET, s.REQ_LAST, epoch, offset, last)
@@ -112,7 +112,7 @@ def request_handled(st: s.State, p: int, f: int, sent: int, request: Request, ag
     unobserved = kind == UNKNOWN or st[s.PARTITION, s.OBSERVED] >> f & 1 == 0 or st[s.OPTION, reports] == 0
     # Of still older requests only their existence is known: one that fits neither of the two may be any of them.
     unknown = not current and (st[p, s.OLD_KIND] == UNKNOWN or (st[p, s.MORE_OVERTAKEN] == 1 and not overtaken))
-    if again or unobserved or unknown:
+    if may_repeat or unobserved or unknown:
         undecided(st, RULE.FETCH_04, 1 << compared)
     elif kind != sent and not overtaken:
         failed(st, RULE.FETCH_04, field.IN_FLIGHT, sent, kind)

@@ -37,7 +37,8 @@ class Rule:
 class Bug:
     """A known bug. A release has it if its profile has the `switches` of impl.profiles; without any, `fixed` decides.
 
-    `right` is the generation that differs by the bug only, `beyond` the reason why no driven broker can show it.
+    `says` is its sentence, `right` is the generation that differs by the bug only, `beyond` the reason why no driven broker
+    can show it.
     """
 
     name: str
@@ -58,7 +59,7 @@ class Bug:
 
 @cache
 def rulebook() -> Mapping[str, Rule]:
-    """Return every rule by its id."""
+    """Return every rule of the catalog by its id."""
     rows = catalog().get("rule", {})
     return MappingProxyType(
         {
@@ -99,9 +100,13 @@ def known_bugs() -> Mapping[str, Bug]:
 
 
 def _bug(name: str, row: Mapping[str, Any]) -> Bug:
-    """Return a known bug from its row of catalog.toml."""
+    """Return a known bug from its row of catalog.toml.
+
+    `fixed` of the row names the releases with a fix, `gone`, where no release is a fix, those without the bug; `switch` the
+    switches of a profile that has the bug.
+    """
     fixed = str(row.get("fixed", ""))
-    # A bug with a switch is found by its profile, not by the releases that have it.
+    # Whether a release has a bug with a switch, its profile says (Bug.is_in), not the releases with a fix.
     releases = [word for word in (fixed or row.get("gone", "")).split(", ") if word and "switch" not in row]
     says = f"{row['says']} Fixed in {fixed}." if fixed else str(row["says"])
     return Bug(
@@ -115,9 +120,10 @@ def _bug(name: str, row: Mapping[str, Any]) -> Bug:
 
 
 def looks_like(rule: Rule, config: Config) -> tuple[Bug, ...]:
-    """Return the known bugs that a failure of `rule` may come from, as far as the source's releases have them."""
+    """Return the known bugs that a failure of `rule` may come from (rule 1): those that a release of the source has."""
     bugs = tuple(known_bugs()[name] for name in rule.bugs)
     try:
+        # Whether the cluster keeps eligible leader replicas, the profile of the config says (rule 2).
         elr = profiles_named(config.profile, config.nodes).controller.elr
         releases = [(parse_release(name), profile_of_release(name)._replace(elr=elr)) for name in releases_of(config)]
     # A profile or a release that is not known here rules out no bug.

@@ -221,6 +221,7 @@ def check_claim(st: s.State, earlier: int, later: int, claim: int, rule: int) ->
     """
     if st[s.term(st, earlier), s.T_EPOCH] >= st[s.term(st, later), s.T_EPOCH]:
         return
+    # An unclean election between the two ends the claim.
     if unclean_between(st, int(st[s.term(st, earlier), s.T_EPOCH]), int(st[s.term(st, later), s.T_EPOCH])):
         return
     end = st[s.term(st, earlier), claim]

@@ -114,8 +114,8 @@ def elects_eligible(st: s.State, leader: int) -> None:
         and st[s.PARTITION, s.C_ELR] >> leader & 1 == 1
         and st[s.REPLICAS + leader, s.LOST] != UNKNOWN
     ):
-        without = st[s.PARTITION, s.C_ELR] & ~(1 << leader)
-        decide(st, RULE.CTRL_07, st[s.REPLICAS + leader, s.LOST] == 0, field.ELR, without, st[s.PARTITION, s.C_ELR])
+        elr_without_it = st[s.PARTITION, s.C_ELR] & ~(1 << leader)
+        decide(st, RULE.CTRL_07, st[s.REPLICAS + leader, s.LOST] == 0, field.ELR, elr_without_it, st[s.PARTITION, s.C_ELR])
 
 
 def members_joined(st: s.State, old_isr: int, isr: int) -> None:

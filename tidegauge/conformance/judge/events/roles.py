@@ -118,6 +118,7 @@ def update_assignment(st: s.State, b: int, epoch: int, partition_epoch: int, isr
     # Kafka drops what the leader recorded of replicas that are assigned no more.
     for r in range(st[s.OPTION, s.BROKERS]):
         if replicas >> r & 1 == 0:
+            # -1: nothing is recorded of it; without events of fetches it is not seen what is recorded later.
             value = -1 if st[s.OPTION, s.REPORTS_HANDLE_FETCH] == 1 else UNKNOWN
             st[s.pair(st, r, b), s.REMOTE] = value
             st[s.pair(st, r, b), s.REMOTE_EPOCH] = value

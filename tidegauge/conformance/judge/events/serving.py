@@ -249,10 +249,12 @@ def forget_response(st: s.State, b: int, p: int, remote_leo: int, hw: int) -> No
     `remote_leo` is the follower's recorded LEO afterwards, `hw` b's HW, as the event reports them.
     """
     # The same LEO, recorded in this epoch, is current whether or not this fetch recorded it again.
-    again = remote_leo != UNKNOWN and remote_leo == st[p, s.REMOTE] and st[p, s.REMOTE_EPOCH] == st[s.REPLICAS + b, s.EPOCH]
+    same_as_before = (
+        remote_leo != UNKNOWN and remote_leo == st[p, s.REMOTE] and st[p, s.REMOTE_EPOCH] == st[s.REPLICAS + b, s.EPOCH]
+    )
     st[p, s.KIND] = UNKNOWN
     st[p, s.REMOTE] = remote_leo
-    st[p, s.REMOTE_EPOCH] = st[p, s.REMOTE_EPOCH] if again else UNKNOWN
+    st[p, s.REMOTE_EPOCH] = st[p, s.REMOTE_EPOCH] if same_as_before else UNKNOWN
     st[p, s.REMOTE_BROKER_EPOCH] = UNKNOWN
     advance(st, b, hw, UNKNOWN)
     hw_within_log(st, b)

@@ -152,7 +152,7 @@ class Redactor:
     """Learns the names of all texts first, then replaces them in each."""
 
     def __init__(self) -> None:
-        """Begin with no names: `_names` are those of the texts by kind, `_new` is what each (kind, name) is replaced by."""
+        """Begin with no names: `_names_by_kind` are those of the texts, `_new` is what each (kind, name) is replaced by."""
         self._names_by_kind: dict[str, set[str]] = defaultdict(set)
         self._new: dict[tuple[str, str], str] = {}
         # What a name is replaced by wherever it stands as a word; the same of topics alone, whatever words they are.
@@ -164,7 +164,7 @@ class Redactor:
         self._files: set[str] = set()
 
     def learn(self, text: str) -> None:
-        """Learn the names in a line."""
+        """Learn the names in a line: those that Kafka prints, the host that wrote it, and the words of paths."""
         for kind, pattern in _LEARNED:
             for match in pattern.finditer(text):
                 self._note(kind, match["name"])
@@ -215,7 +215,7 @@ class Redactor:
         return frozenset(self._words)
 
     def text(self, text: str) -> str:
-        """Replace the names in a text of one or more lines."""
+        """Return a text of one or more lines with its names replaced: first those in place and paths, then words."""
         for kind, pattern in _LEARNED:
             if kind in self._in_place_only:
                 text = pattern.sub(partial(self._in_place, kind), text)
@@ -223,7 +223,7 @@ class Redactor:
         return _WORD.sub(lambda match: self._word(match[0]), text)
 
     def path(self, path: str) -> str:
-        """Replace the names in a path; those of ZooKeeper are Kafka's own."""
+        """Return a path with its names replaced; a path of ZooKeeper is Kafka's own and stays."""
         if path.startswith(_OF_ZOOKEEPER):
             return path
         return "".join(self._part(part) for part in re.split(r"([/\\]+)", path))

@@ -60,15 +60,14 @@ class Elections(StoryState):
 
     def say_leader(self, line: SourcedLine) -> None:
         """Tell a replica that begins to lead an epoch at an offset: its log ends there."""
-        self.nodes[self.key(line)].active = True
+        self.nodes[self.key(line)].active = True  # lines of recovery behind it are of another start
         topic_id = line.fields.get("topic_id")
+        # Leader epoch 0 is of a partition that is new.
         self.renew(line, topic_id, anew=optional(line, "leader_epoch") == 0)
         replica, partition = self.replica_of(line), self.partitions[str(line.partition)]
         isr = ids(line.fields["isr"]) if "isr" in line.fields else None
         epoch, offset = number(line.fields["leader_epoch"]), number(line.fields["offset"])
         high_watermark = optional(line, "high_watermark")
-        if high_watermark is None and replica.high_watermark is not None and replica.loaded is not None:
-            high_watermark = None
         self.add(
             line,
             "leader",

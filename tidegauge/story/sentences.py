@@ -172,7 +172,7 @@ def undecided_partitions(story: Story) -> set[str]:
 
 
 def _undecided_loss(story: Story) -> str:
-    """Say what may have cost records, and the one line that would tell; empty if no entry leaves that open."""
+    """Return a sentence on what may have cost records, and the line that would tell; "" if no entry leaves that open."""
     open_entries = list(_open_entries(story))
     if not open_entries:
         return ""

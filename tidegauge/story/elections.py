@@ -127,6 +127,7 @@ class Elections(StoryState):
         text = line.fields["partitions"]
         for match in (*_FETCHED_TO.finditer(text), *_FETCHED_LIST.finditer(text)):
             replica = self.replicas.get((match["tp"], self.key(line)))
+            # Some releases name the leader once, before the partitions.
             leader = match["leader"] or line.fields.get("leader")
             if replica is None or leader is None:
                 continue

@@ -344,7 +344,7 @@ class Processes(StoryState):
         leader = line.node if fields["state"] == "Leader" else optional(line, "leader")
         if leader is None:
             entry = self._without_leader(line, fields["epoch"])
-            # say_quorum_attempt has counted the election already.
+            # A candidate stands for election, unless say_quorum_attempt has counted that already.
             entry.fields["elections"] += fields["state"] == "Candidate" and "attempted" not in entry.marks
             entry.marks.discard("attempted")
             if fields["state"] == "Resigned" and "led" in fields:

@@ -232,7 +232,8 @@ def loss_sentence(loss: Loss) -> str:
     if loss.records is None:
         what = f"at least {counted(loss.at_least, kind)} of {loss.partition}{_where(loss)}"
     else:
-        # Of a lost disk the size is what others had: no more was committed, though acks=1 may have acknowledged more.
+        # Where a line is missing that would tell the size, this is the least. Of a lost disk it is what others had: no more
+        # was committed, though acks=1 may have acknowledged more.
         least = "at least " if loss.missing_line is not None and loss.why != DISK else ""
         span = f"offset {loss.first}" if loss.records == 1 else f"{loss.first} to {(loss.end or 0) - 1}"
         what = f"{least}{counted(loss.records, kind)} of {loss.partition} ({span}){_where(loss)}"
@@ -305,6 +306,7 @@ def eventful_partitions(story: Story) -> list[tuple[str, list[StoryEntry]]]:
 
 def _telling(events: Sequence[StoryEntry]) -> Sequence[StoryEntry]:
     """Return the MOST_EVENTS entries that tell most, by their kinds, in order of time."""
+    # The less, the more it tells; other kinds tell least.
     weight = {
         "elected": 0,
         "truncated": 0,

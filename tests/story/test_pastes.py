@@ -707,6 +707,30 @@ def test_what_a_broker_prints_without_a_date_divides_no_lines(telling: Telling, 
     assert only(telling(dated(identity) + between + dated(log_line)), "truncated")["node"] == 3
 
 
+def test_a_line_without_a_node_is_of_no_broker_that_the_described_topic_lacks(telling: Telling) -> None:
+    identity = "INFO [Controller 3] Unfenced broker: 2 (org.apache.kafka.controller.ClusterControlManager)"
+    log_line = "INFO [UnifiedLog partition=x-0, dir=/d] Truncating to offset 132 (kafka.log.UnifiedLog)"
+    for replicas, node in (("1,2", None), ("1,3", 3)):
+        described = f"Topic: x\tPartition: 0\tLeader: 1\tReplicas: {replicas}\tIsr: 1\n"
+        assert only(telling(described + dated(identity, log_line)), "truncated")["node"] == node
+
+
+def test_pasted_lines_without_a_date_begin_with_what_kafka_puts_before_a_message(telling: Telling) -> None:
+    story = telling(
+        "[QuorumController id=1] UNCLEAN partition change for drill.m19.unclean-0: isr: [1] -> [2], leader: 1 -> 2, "
+        "leaderRecoveryState: RECOVERED -> RECOVERING, leaderEpoch: 2 -> 3, partitionEpoch: 5 -> 6\n"
+        "[Broker id=1] Follower drill.m19.unclean-0 starts at leader epoch 3 from offset 58000 with partition epoch 6 and "
+        "high watermark 58000. Current leader is 2.\n"
+        "WARN [UnifiedLog partition=drill.m19.unclean-0, dir=/x] Truncating drill.m19.unclean-0 to offset 31000 below high "
+        "watermark 58000\n"
+    )
+    assert [(entry.kind, entry.sources[0]) for entry in story.entries] == [
+        ("elected", "server.log:1"),
+        ("follower", "server.log:2"),
+        ("truncated", "server.log:3"),
+    ]
+
+
 def test_what_stands_between_fences_was_wrapped_for_itself(telling: Telling) -> None:
     story = telling(
         '```bash\ndocker logs kafka | grep -c "does not match the topic ID for partition __consumer_offsets" | sort -u\n'

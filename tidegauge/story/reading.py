@@ -455,6 +455,7 @@ def _attribute(files: Sequence[ReadFile]) -> None:
         # A Connect worker prints its version and its signals as a broker does: beside one it is no node of the folder.
         of_any_program = all(line.says.logger in OF_ANY_PROGRAM for line in file.sourced_lines)
         of_folder = set() if of_any_program else folders[file.path.parent]
+        described = _described_replicas(file)
         for at, line in enumerate(file.sourced_lines):
             if line.node is not None:
                 continue
@@ -468,8 +469,20 @@ def _attribute(files: Sequence[ReadFile]) -> None:
                 # Nobody fetches from himself. Where somebody else writes, too, it may be of a third.
                 if ids - {leader}:
                     node = next(iter(ids)) if len(ids) == 1 else None
+                    # A controller, or a broker of other partitions, may be the only one that a report names.
+                    if node is not None and node not in described.get(line.partition, {node}):
+                        break
                     file.sourced_lines[at] = replace(line, node=node, mixed=node is None)
                     break
+
+
+def _described_replicas(file: ReadFile) -> dict[str | None, set[int]]:
+    """Return the replicas of each partition that the output of kafka-topics --describe names, in this file."""
+    replicas: dict[str | None, set[int]] = defaultdict(set)
+    for line in file.sourced_lines:
+        if line.says.kind == "described":
+            replicas[line.partition].update(map(int, line.fields["replicas"].split(",")))
+    return replicas
 
 
 def fetched_from(text: str) -> int | None:

@@ -21,6 +21,7 @@ from tidegauge.conformance.explain.replay import replay
 from tidegauge.conformance.report import timeline
 from tidegauge.conformance.report.html import SCRIPTS, asset, page, write_html
 from tidegauge.conformance.report.junit import write_junit
+from tidegauge.conformance.report.text import verdict_line
 from tidegauge.conformance.report.timeline import CAUSES, Timelines, causes, changed
 from tidegauge.drive.coverage import coverage_of, coverage_page, exercised_by_check
 from tidegauge.story.story import story_of
@@ -319,6 +320,16 @@ def test_a_page_does_not_praise_a_loss_nor_what_was_not_judged() -> None:
     assert "Nothing is broken" not in passed
     nothing = Report((), Verdict.SUITE_ERROR, (), (), failures=0, seconds=0)
     assert "<h2>No rule was judged</h2>" in page(nothing)
+
+
+def test_lines_that_say_nothing_are_no_error_of_the_suite(tmp_path: Path) -> None:
+    started = tmp_path / "server.log"
+    started.write_text(
+        "[2024-03-11 10:43:22,196] INFO [GroupCoordinator 1]: Startup complete. (kafka.coordinator.group.GroupCoordinator)\n"
+    )
+    assert verdict_line(check([started]).with_story(story_of([started]))).startswith("NO VERDICT: no rule was judged")
+    started.write_text("hello\n")
+    assert verdict_line(check([started]).with_story(story_of([started]))).startswith("SUITE ERROR: no event was judged")
 
 
 def test_problems_stand_on_lines_of_their_own(tmp_path: Path) -> None:

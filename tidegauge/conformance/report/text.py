@@ -148,13 +148,17 @@ def verdict_line(report: Report, colour: bool = False) -> str:
 
 def verdict_word(report: Report) -> str:
     """Return the verdict as a person reads it: whoever has a story and no judged event has no suite that could err."""
-    without_events = report.story is not None and report.story.has_entries and not report.events
-    return NO_VERDICT if report.verdict is Verdict.SUITE_ERROR and without_events else report.verdict.value
+    return NO_VERDICT if report.verdict is Verdict.SUITE_ERROR and _is_only_told(report) else report.verdict.value
+
+
+def _is_only_told(report: Report) -> bool:
+    """Return whether the inputs were read for their story alone: they have no event, and nothing is wrong with them."""
+    return report.story is not None and not report.events and (report.story.has_entries or not report.problems)
 
 
 def _unjudged(report: Report) -> str:
     """Say why there is no verdict: a story needs a few lines, a verdict needs every step."""
-    if report.story is None or not report.story.has_entries:
+    if not _is_only_told(report):
         return "no event was judged"
     return "no rule was judged: a verdict needs every step; docs/kafka-logs.md says which loggers write them"
 

@@ -58,6 +58,8 @@ _BEGINS_SO = re.compile(
 )
 _CLOCK = re.compile(r"(?<!\d)\d\d?:\d\d:\d\d(?!\d)")
 """Every date of a log line has a time of the day; a number alone may be an offset."""
+_CONTEXT = re.compile(r"[ \t>|]*\[[A-Z]\w{2,40} (?:id|nodeId|brokerId|partition|topic)=")
+"""What Kafka's LogContext puts before a message: where nobody wrote a date, a line begins with it."""
 _SOFT_BREAK = re.compile(rb"=\r?\n")
 _CODED, _NOT_CODED = re.compile(rb"=([0-9A-F]{2})"), re.compile(rb"=(?![0-9A-F]{2}|\r?\n)")
 _GOES_ON = re.compile(rb"^(?!\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|\tat |\n|\Z)", re.MULTILINE)
@@ -426,7 +428,13 @@ def _unwrapped_part(texts: Sequence[str]) -> list[tuple[int, str]] | None:
     dumped = sum(_DUMPED.match(text) is not None for text in texts) * 8 > len(texts)
     # What a container puts before each line is before what continues a line, too.
     prefix = next((found[0] for text in texts if (found := _PREFIX.match(text)) is not None), None)
-    begins = [_begins(text, dumped) or (prefix is not None and text.startswith(prefix)) for text in texts]
+    undated = not any(_CLOCK.search(text) for text in texts)
+    begins = [
+        _begins(text, dumped)
+        or (undated and _CONTEXT.match(text) is not None)
+        or (prefix is not None and text.startswith(prefix))
+        for text in texts
+    ]
     # A line was broken where its next word had no place, or, by a terminal, where it was full.
     continues = [
         at > 0

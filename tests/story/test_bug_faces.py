@@ -73,7 +73,7 @@ FACES = [
     ("KAFKA-3123", (PAUSED,), "0.9.0.0", "0.11.0.0"),
     ("KAFKA-7165", OLD_SESSION, "1.1.0", "2.2.0"),
     ("KAFKA-7165", OLD_SESSION, "2.1.0", "1.0.2"),
-    ("KAFKA-7414", (NOT_ALLOWED,), "1.0.0", "2.1.0"),
+    ("KAFKA-7414", (NOT_ALLOWED,), "1.0.0", "2.0.1"),
     ("KAFKA-15608", (LOOP, LOOP, LOOP), "3.5.1", "2.6.0"),
     ("KAFKA-13266", (STALE,), "2.8.0", "3.0.0"),
     ("KAFKA-13266", (MISMATCH,), "2.8.0", "3.0.0"),
@@ -111,4 +111,4 @@ def test_every_bug_says_what_to_do_and_where_it_was_seen(telling: Telling) -> No
     assert all(row.says and row.do for row in ROWS)
     bug = telling(log(NOT_ALLOWED, release="1.0.0")).bugs[0]
     assert bug.sources == ["server.log:2"]
-    assert bug.fixed_in == "2.1.0"
+    assert bug.fixed_in == "2.0.1"

@@ -62,7 +62,7 @@ def test_a_line_without_a_date_that_mail_wrapped_is_read_as_it_was(telling: Tell
     failed = only(telling(f"{quote}It says:\n{quote}\n{wrapped(NOT_ALLOWED)}"), "process_failed")
     assert (failed["partition"], failed["error"].rpartition(": ")[2]) == (
         "payments_of_the_day-20",
-        "the leader's log ends at 460, this replica's at 463",
+        "the leader's log ends at 460, this replica's at 463, so the leader lacks 460 to 462",
     )
 
 
@@ -337,7 +337,7 @@ def test_a_dump_whose_batches_do_not_follow_on_each_other_is_told(telling: Telli
     ]
     # Of two segments, or of an excerpt, what lies between may be elsewhere.
     two = dump((0, 9, 0, "true")) + dump((90, 95, 0, "true")).replace("00.log", "90.log")
-    assert telling({"dump.txt": two}).entries == []
+    assert {entry.kind for entry in telling({"dump.txt": two}).entries} == {"dumped"}
     assert telling({"dump.txt": dump((0, 9, 0, "true"), (10, 24, 0, "true"), (25, 29, 2, "true"), left_out=1)}).entries == []
     assert telling({"dump.txt": dump(*batches).replace("x-0", "__cluster_metadata-0")}).entries == []
 
@@ -401,7 +401,7 @@ def test_epochs_that_are_refused_for_a_moment_are_said_to_be_ordinary(telling: T
         "leader reported an error: UNKNOWN_LEADER_EPOCH (kafka.server.ReplicaFetcherThread)"
     )
     first = headline(telling(dated(refused.format(0), refused.format(1))))[1]
-    assert "broker 2 was refused with UNKNOWN_LEADER_EPOCH; and 1 more such. That passes while" in first
+    assert "broker 2 was refused with UNKNOWN_LEADER_EPOCH by broker 0; and 1 more such. That passes while" in first
 
 
 def test_a_start_that_was_cut_short_says_what_to_do(telling: Telling) -> None:
@@ -668,7 +668,7 @@ def test_a_replica_of_0_8_that_may_not_truncate_names_itself_and_no_partition(te
         telling(dated(f"FATAL [ReplicaFetcherThread-0-1], Halting because {NOT_ALLOWED_IN_0_8}")), "process_failed"
     )
     assert (failed["node"], failed["partition"]) == (2, None)
-    assert failed["error"].endswith("the leader's log ends at 0, this replica's at 151")
+    assert failed["error"].endswith("the leader's log ends at 0, this replica's at 151, so the leader lacks 0 to 150")
 
 
 @pytest.mark.parametrize(
@@ -748,3 +748,162 @@ def test_lines_of_librdkafka_behind_prose_with_a_date_are_lines(telling: Telling
     reset += "failed due to requested offset not available on the broker: Broker: Offset out of range\n"
     story = telling("client logs(2022-03-09 15:28:18):\n" + "".join(reset.format(at) for at in (21, 22, 23)))
     assert [entry.partition for entry in story.entries] == ["x-21", "x-22", "x-23"]
+
+
+def test_a_follower_that_is_ahead_has_what_its_leader_lacks(telling: Telling) -> None:
+    halted = (
+        "FATAL [ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] Exiting because log truncation is not allowed for "
+        "partition x-0, current leader's latest offset 2051 is less than replica's latest offset 2391 (kafka.server)"
+    )
+    first, bug, *_ = headline(telling(dated(halted)))
+    assert first.startswith("Whether data was lost, these lines do not tell: x-0: ")
+    assert "so the leader lacks 2051 to 2390" in first
+    assert "copy the partition's folder" in bug
+
+
+def test_partitions_without_a_leader_are_named_together(telling: Telling) -> None:
+    describe = "".join(f"\tTopic: x\tPartition: {at}\tLeader: none\tReplicas: 5,1,2\tIsr: 5\n" for at in range(9))
+    told = headline(telling(describe))
+    assert told[1].startswith("x-0, x-1, x-2, x-3, x-4, x-5 and 3 more: no leader was left")
+    assert sum("start broker 5 again" in line for line in told) == 1
+
+
+def test_a_topic_that_cannot_have_its_replicas_is_told_with_the_brokers_that_there_are(telling: Telling) -> None:
+    handling = (
+        "ERROR [KafkaApi-0] error when handling request Name: TopicMetadataRequest; Topics: x (kafka.server.KafkaApis)"
+    )
+    story = telling(
+        dated(handling) + "kafka.admin.AdminOperationException: replication factor: 3 larger than available brokers: 1\n"
+    )
+    assert any("it was to have 3 replicas, and 1 broker was registered" in line for line in headline(story))
+
+
+def test_a_metadata_log_that_is_empty_is_new_or_lost(telling: Telling) -> None:
+    activation = (
+        "WARN [QuorumController id=0] Performing controller activation. The metadata log appears to be empty. Appending"
+    )
+    told = headline(telling(dated(activation)))
+    assert told[0].startswith("Nothing out of the ordinary is told")
+    assert "see that the right volume is mounted" in told[1]
+
+
+def test_a_broker_that_serves_is_ordinary_and_told_once(telling: Telling) -> None:
+    unfenced = (
+        "INFO [BrokerLifecycleManager id=1] The broker has been unfenced. Transitioning from RECOVERY to RUNNING. (kafka)",
+        "INFO [Controller 3] Unfenced broker: UnfenceBrokerRecord(id=1, epoch=1) (org.apache.kafka.controller)",
+    )
+    assert only(telling(dated(*unfenced)), "broker_joined")["node"] == 1
+
+
+def test_a_null_pointer_as_a_controller_renounces_is_a_known_bug_until_it_is_fixed(telling: Telling) -> None:
+    fault = "ERROR Encountered fatal fault: exception while renouncing leadership (org.apache.kafka.server.fault.X)"
+    version = "INFO Kafka version: {} (org.apache.kafka.common.utils.AppInfoParser)"
+    for release, known in (("3.3.1", True), ("3.4.0", True), ("3.4.1", False)):
+        story = telling(dated(version.format(release), fault) + "java.lang.NullPointerException\n\tat kafka.X.y(X.java:1)\n")
+        assert ("KAFKA-14946" in [bug.bug for bug in story.bugs]) == known
+
+
+def test_an_election_that_the_other_voters_refused_sends_to_their_logs(telling: Telling) -> None:
+    rejected = (
+        "INFO [RaftManager id=0] Insufficient remaining votes to become leader (rejected by [1, 2]). We will backoff (kafka)"
+    )
+    assert any("look into the logs of nodes 1, 2: they answered" in line for line in headline(telling(dated(rejected))))
+
+
+def test_an_error_to_the_first_request_of_a_connection_sends_to_the_other_nodes_log(telling: Telling) -> None:
+    line = (
+        "WARN [RaftManager id=3001] Received error UNKNOWN_SERVER_ERROR from node 3002 when making an ApiVersionsRequest "
+        "with correlation id 4. Disconnecting. (org.apache.kafka.clients.NetworkClient)"
+    )
+    told = only(telling(dated(line)), "turned_away")
+    assert (told["node"], told["peer"], told["error"]) == (3001, 3002, "UNKNOWN_SERVER_ERROR")
+    assert telling(dated(line.replace("RaftManager id=3001", "Consumer clientId=c"))).entries == []
+
+
+SHORT_BATCH = (
+    "baseOffset: {} lastOffset: {} count: 1 partitionLeaderEpoch: 0 position: {} CreateTime: 1 isvalid: {} size: 100 "
+    "magic: 2\n"
+)
+
+
+def test_a_dump_in_which_nothing_is_odd_is_told_as_sound(telling: Telling) -> None:
+    dump = "Dumping /d/x-0/00000000000000000007.log\nStarting offset: 7\n"
+    sound = "".join(SHORT_BATCH.format(offset, offset, (offset - 7) * 100, "true") for offset in range(7, 12))
+    entry = only(telling(dump + sound), "dumped")
+    assert (entry["segment"], entry["first"], entry["last"], entry["batches"]) == (7, 7, 11, 5)
+    broken = sound + SHORT_BATCH.format(12, 12, 500, "false")
+    assert {entry.kind for entry in telling(dump + broken).entries} == {"corrupt"}
+    assert {entry.kind for entry in telling(dump + sound + SHORT_BATCH.format(20, 20, 500, "true")).entries} == {"gap"}
+
+
+def test_an_exception_that_was_broken_behind_a_bracket_goes_on(telling: Telling) -> None:
+    story = telling(
+        "org.apache.kafka.common.errors.NotEnoughReplicasException: The size of the current ISR Set(11, 14)\n"
+        "is insufficient to satisfy the min.isr requirement of 3 for partition x-0\n"
+    )
+    assert "2 of the 3 replicas of min.insync.replicas in sync, [11, 14]" in only(story, "produce_refused")["error"]
+
+
+def test_a_change_of_the_isr_that_zookeeper_did_not_take_is_refused(telling: Telling) -> None:
+    shrinking = "INFO [Partition t-3 broker=1] Shrinking ISR from 1,3,4,2 to 1,4,2 (kafka.cluster.Partition)"
+    task = "ERROR Uncaught exception in scheduled task 'isr-expiration' (kafka.utils.KafkaScheduler)"
+    error = "org.apache.zookeeper.KeeperException$SessionExpiredException: KeeperErrorCode = Session expired for "
+    story = telling(dated(shrinking, task) + f"{error}/brokers/topics/t/partitions/3/state\n")
+    assert only(story, "isr_changed")["accepted"] is False
+    other = telling(dated(shrinking, task) + f"{error}/brokers/topics/t/partitions/4/state\n")
+    assert only(other, "isr_changed")["accepted"] is None
+
+
+def test_a_client_of_librdkafka_names_the_broker_that_did_not_lead(telling: Telling) -> None:
+    line = "%7|1588299512.086|BROKERUA|rdkafka#p-1| [thrd:kafka-3:9092/2]: x [0]: broker unavailable: produce: Broker: "
+    story = telling(f"{line}Not leader for partition\n")
+    assert only(story, "not_leader")["node"] == 2
+    assert any("asks again" in line for line in headline(story))
+
+
+def test_a_replica_that_left_the_isr_is_told_with_where_its_log_ended(telling: Telling) -> None:
+    shrinking = (
+        "INFO [Partition x-0 broker=1] Shrinking ISR from 1,2,3 to 1. Leader: (highWatermark: 132, endOffset: 150). Out of "
+        "sync replicas: (brokerId: 2, endOffset: 132, lastCaughtUpTimeMs: 1719658927112) (brokerId: 3, endOffset: 140). (k)"
+    )
+    told = headline(telling(dated(shrinking)))
+    assert any(
+        "the log of broker 2 ended at 132; the log of broker 3 ended at 140, the leader's at 150" in line for line in told
+    )
+
+
+def test_what_came_invalid_from_several_leaders_is_no_leaders_fault(telling: Telling) -> None:
+    invalid = (
+        "ERROR [ReplicaFetcher replicaId=2, leaderId={}, fetcherId=0] Found invalid messages during fetch for partition {} "
+        "offset 7 (kafka.server.ReplicaFetcherThread)"
+    )
+    one = headline(telling(dated(invalid.format(6, "x-0"), invalid.format(6, "y-0"))))
+    assert any("look into the segment of the leader" in line for line in one)
+    two = headline(telling(dated(invalid.format(6, "x-0"), invalid.format(8, "y-0"))))
+    assert any(
+        "look into the memory and the network of broker 2: what it fetched from brokers 6 and 8" in line for line in two
+    )
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_retention_is_told_with_the_limit_that_it_goes_by(telling: Telling, is_first: bool) -> None:
+    moved = "INFO [UnifiedLog partition=x-0, dir=/d] Incremented log start offset to 3000 due to segment deletion (kafka)"
+    because = "INFO [UnifiedLog partition=x-0, dir=/d] Deleting segment LogSegment(a=0) due to log retention {} breach (k)"
+    for limit, words in (("time 15000ms", "retention.ms, 15,000"), ("size 4096", "retention.bytes, 4,096")):
+        lines = (because.format(limit), moved) if is_first else (moved, because.format(limit))
+        assert any(words in line for line in headline(telling(dated(*lines))))
+
+
+def test_a_fetch_of_one_partition_that_fails_for_want_of_memory_names_it(telling: Telling) -> None:
+    failed = (
+        "WARN [ReplicaFetcherThread-2-1], Error in fetch Name: FetchRequest; Version: 0; CorrelationId: 4; ClientId: c; "
+        "ReplicaId: 0; MaxWait: 500 ms; MinBytes: 1 bytes; RequestInfo: {}. Possible cause: java.lang.OutOfMemoryError: "
+        "Direct buffer memory (kafka.server.ReplicaFetcherThread)"
+    )
+    one = "[x,0] -> PartitionFetchInfo(257984707,1048576)"
+    story = telling(dated(failed.format(one)))
+    assert only(story, "fetch_refused")["partition"] == "x-0"
+    assert any("raise -XX:MaxDirectMemorySize" in line for line in headline(story))
+    assert (
+        only(telling(dated(failed.format(f"{one},[y,0] -> PartitionFetchInfo(7,7)"))), "fetch_refused")["partition"] is None
+    )

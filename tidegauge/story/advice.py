@@ -153,7 +153,15 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
             "look for an invalid batch in the segments of that broker with kafka-dump-log; the log grows until the broker "
             "starts again and can compact it"
         )
-    if any(entry.kind == "corrupt" and "fetched" in entry.marks for entry in entries):
+    from_several = [entry for entry in entries if entry.kind == "corrupt" and "leaders" in entry.fields]
+    if from_several:
+        steps.append(
+            f"look into the memory and the network of broker {from_several[0].node}: what it fetched from "
+            f"{_nodes(from_several[0].fields['leaders'])} came invalid, so it is not one leader's log; a follower asks again"
+        )
+    elif not any(entry.kind == "fetcher_failed" for entry in entries) and any(
+        entry.kind == "corrupt" and "fetched" in entry.marks for entry in entries
+    ):
         steps.append(
             "nothing, if it has ended: a follower asks its leader again for what it cannot read; where it goes on, look "
             "into the segment of the leader with kafka-dump-log"
@@ -184,6 +192,9 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
         for entry in entries
         if entry.kind == "topic_id_mismatch" and entry.node is not None
     ]
+    # Of a request for several partitions no line names one: see step_for_process.
+    advice = [(_process_advice(entry), entry.sources[0]) for entry in entries if entry.kind == "fetch_refused"]
+    steps += [f"{step} ({source})" for step, source in advice if step is not None]
     return list(dict.fromkeys(steps))
 
 
@@ -198,6 +209,11 @@ _STEPS_BY_KIND = {
     "migration": "see that the brokers have zookeeper.metadata.migration.enable=true and controller.quorum.voters",
     "leaders_not_moved": (
         "look into controller.log at that time: where a partition has no other replica in sync, its leader cannot move"
+    ),
+    "turned_away": "look into the log of the node that answered so, at that time: it says what failed there",
+    "too_few_brokers": (
+        "see that the brokers run and are registered; where there are no more of them, lower the replication factor: of "
+        "Kafka's own topics by offsets.topic.replication.factor and transaction.state.log.replication.factor"
     ),
     "metadata_behind": (
         "see that most of the controllers run and that this node reaches them: their logs say whether one leads"
@@ -230,6 +246,12 @@ def _process_advice(entry: StoryEntry) -> str | None:
         # It knows a leader, or did later.
         if "ended" in entry.marks or entry.fields["leader"] is not None:
             return None
+        if entry.fields["rejected_by"] and not entry.fields["unreachable"]:
+            nodes = ", ".join(map(str, entry.fields["rejected_by"]))
+            return (
+                f"look into the logs of nodes {nodes}: they answered, and did not vote for it, as their metadata log goes "
+                "further, or they know a leader or another candidate"
+            )
         return (
             "see that most of the voters run and that each reaches the others at the listener of the controllers: without a "
             "leader of the quorum no partition gets another leader and no ISR changes"

@@ -91,6 +91,13 @@ def _truncation_not_allowed(telling: Telling, _losses: Sequence[Loss]) -> Iterat
             yield line.node, line.file, [line.at]
 
 
+def _renounced_with_a_null_pointer(failed: StoryEntry) -> bool:
+    """Return whether a controller ended by a NullPointerException as it gave up leading: a table that had no changes."""
+    cause = str(failed.fields.get("cause", ""))
+    no_changes = "deltaTable" in cause or cause.rstrip(".: ") == "java.lang.NullPointerException"
+    return "renouncing leadership" in failed.fields["error"] and no_changes
+
+
 def _is_open_on_windows(failed: StoryEntry) -> bool:
     """Return whether a directory of Windows failed because a file could not be renamed or deleted."""
     why = failed.fields.get("error", "")
@@ -248,9 +255,18 @@ ROWS = (
         "KAFKA-7414",
         "A follower that is ahead of its leader stops its broker: log truncation is not allowed.",
         since=None,
-        fixed_in="2.1.0",
-        do="before you start it again: it has records that its leader lacks; copy the partition's folder, then decide",
+        fixed_in="2.0.1",
+        do="before you start it again copy the partition's folder: it has records that its leader lacks; then decide "
+        "whether it is to lead (unclean.leader.election.enable of the topic) or is to lose them",
         face=_truncation_not_allowed,
+    ),
+    KnownFace(
+        "KAFKA-14946",
+        "A controller that gives up leading ends by a NullPointerException as it goes back to its last snapshot.",
+        since="2.8.0",
+        fixed_in="3.4.1",
+        do="start this controller again: no record and no metadata that was committed is lost; then upgrade",
+        face=_of_entries("process_failed", _renounced_with_a_null_pointer),
     ),
     KnownFace(
         "KAFKA-13266",

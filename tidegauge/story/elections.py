@@ -46,6 +46,7 @@ _BROKERS_LINES = ("received", "recovering")
 """Kinds of lines that tell an election without being of who elected."""
 _BY_CONTROLLER = "refused, says the controller"
 """Of a refusal whose line of the broker is still to come: both are one."""
+_LAGGING = re.compile(r"brokerId: (\d+), endOffset: (-?\d+)")
 _WITH_EPOCHS = re.compile(r"brokerId=(\d+)")
 
 
@@ -173,6 +174,9 @@ class Elections(StoryState):
             change.marks.add("again")
             return
         replica.change = self.add(line, "isr_changed", line.partition, **{"from": before}, to=after, accepted=None, times=1)
+        if "lagging" in line.fields:
+            ends = {int(node): int(end) for node, end in _LAGGING.findall(line.fields["lagging"])}
+            replica.change.fields["log_ends"] = {"leader": number(line.fields["log_end"]), **ends}
         # Its broker was refused a change just before: this one may be in vain, too, until a line says that it is accepted.
         refused = self.nodes[self.key(line)].refused
         if refused is not None and line.order - refused < TOGETHER:

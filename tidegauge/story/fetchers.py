@@ -8,6 +8,7 @@ known of the replica that it is about: most attributes are the last entry of a k
 lines, which no report shows.
 """
 
+import re
 from dataclasses import replace
 
 from tidegauge.story.reading import SourcedLine, fetched_from
@@ -52,6 +53,7 @@ class Fetchers(StoryState):
         fields = {"from": number(line.fields["from"]), "to": optional(line, "to"), "by": reader}
         replica.reset = self.add_or_count(replica.reset, replace(line, node=None), "reset", **fields)
         replica.reset.marks |= {"diverged"} if line.says.text.startswith("Truncation") else set()
+        replica.reset.marks |= {f"to {line.fields['which']}"} if "which" in line.fields else set()
 
     def say_fetch_error(self, line: SourcedLine) -> None:
         """Tell an error by which a fetcher gives a partition up; the exception behind the line, if any, says why."""
@@ -94,8 +96,10 @@ class Fetchers(StoryState):
 
     def say_not_leader(self, line: SourcedLine) -> None:
         """Tell who was asked for a partition as its leader, and was not: a client, or a follower, knew no better yet."""
-        replica = self.replica_of(line)
-        replica.not_leader = self.add_or_count(replica.not_leader, line, "not_leader")
+        # A client names the broker that it asked: the line is not the broker's own.
+        asked = replace(line, node=number(line.fields["broker"])) if "broker" in line.fields else line
+        replica = self.replica_of(asked)
+        replica.not_leader = self.add_or_count(replica.not_leader, asked, "not_leader")
 
     def say_asked_for(self, line: SourcedLine) -> None:
         """Note the partition of an offset that the next line calls out of range."""
@@ -128,7 +132,9 @@ class Fetchers(StoryState):
             join(last, line)
             return
         fields = line.fields
-        error = f"NotEnoughReplicasException: the ISR is {fields['isr']}, and min.insync.replicas {fields['least']}"
+        isr = list(map(int, re.findall(r"\d+", fields["isr"])))
+        in_sync = f"{len(isr)} of the {fields['least']} replicas of min.insync.replicas in sync, {isr}"
+        error = f"NotEnoughReplicasException: {in_sync}"
         self.say_produce_error(replace(line, error=error))
 
     def say_marked_failed(self, line: SourcedLine) -> None:
@@ -164,7 +170,8 @@ class Fetchers(StoryState):
     def say_epoch_refused(self, line: SourcedLine) -> None:
         """Tell that a leader refused the leader epoch of a request; the field `error` is its error code."""
         replica = self.replica_of(line)
-        replica.refused = self.add_or_count(replica.refused, line, "epoch_refused", error=line.fields["error"])
+        fields = {"error": line.fields["error"], "leader": fetched_from(line.text)}
+        replica.refused = self.add_or_count(replica.refused, line, "epoch_refused", **fields)
 
     def say_epoch_older(self, line: SourcedLine) -> None:
         """Tell that a leader refused a request of an older leader epoch; say_marked_failed needs to know when."""

@@ -21,6 +21,7 @@ LONG_START = 30 * SECOND
 LONG_WRITE = 10 * SECOND
 """Longer than a quorum without a leader, as elections go, keeps a write waiting."""
 _OF_A_REPLICA = re.compile(r"\w-\d+(?:\.[0-9a-f]{32}-(?:delete|future|stray))?$")
+_STATE_IN_ZOOKEEPER = re.compile(r"(?:Session expired|ConnectionLoss) for /brokers/topics/([^/\s]+)/partitions/(\d+)/state")
 _REPLICA_KEY = re.compile(r"\bid=(\d+)")
 _IN_DIRECTORY = re.compile(r"(?: in(?: log)?)?(?: dir(?:ectory)?| log dir)? $")
 
@@ -164,6 +165,13 @@ class Processes(StoryState):
 
     def say_task_failed(self, line: SourcedLine) -> None:
         """Tell a task that failed at its files, where no directory failed by that; it is done again at its time."""
+        # KafkaZkClient#conditionalUpdatePath names the partition whose ISR it could not write.
+        unwritten = _STATE_IN_ZOOKEEPER.search(line.error)
+        if unwritten is not None:
+            change = self.replica_of(replace(line, partition=f"{unwritten[1]}-{unwritten[2]}")).change
+            if change is not None and change.fields["accepted"] is None and line.order - change.order < TOGETHER:
+                change.fields |= {"accepted": False, "error": line.error}
+                join(change, line)
         failures_near = self.nodes[self.key(line)].failed.values()
         if "java.io." in line.error and not any(line.order - failure.order < TOGETHER for failure in failures_near):
             self.add(line, "request_failed", error=line.error, task=line.fields["task"])
@@ -237,8 +245,9 @@ class Processes(StoryState):
         node = self.nodes[self.key(line)]
         error = line.fields.get("error", "").strip(" :") or None
         if "leader_end" in line.fields:
-            ends = f"the leader's log ends at {line.fields['leader_end']}, this replica's at {line.fields['log_end']}"
-            error = f"log truncation is not allowed: {ends}"
+            leader_end, log_end = number(line.fields["leader_end"]), number(line.fields["log_end"])
+            ends = f"the leader's log ends at {leader_end}, this replica's at {log_end}"
+            error = f"log truncation is not allowed: {ends}, so the leader lacks {leader_end} to {log_end - 1}"
         if "stored" in line.fields:
             error = (
                 f"its log directories are of the cluster {line.fields['stored']}, and it was to join "
@@ -268,6 +277,7 @@ class Processes(StoryState):
             )
             # A controller of KRaft has this line, too.
             node.fatal.marks |= {"any node"} if "fatal fault" in line.says.text else set()
+            node.fatal.marks |= {"ahead of its leader"} if "leader_end" in line.fields else set()
         else:
             join(node.fatal, line)
             if "stored" in line.fields and node.fatal.fields["error"] != error:
@@ -281,6 +291,7 @@ class Processes(StoryState):
             join(failed[directory], line)
         else:
             failed[directory] = self.add(line, "directory_failed", directory=directory)
+        failed[directory].marks |= {"given up"} if "Stopping serving" in line.says.text else set()
         if error is not None:
             failed[directory].fields.setdefault("error", error)
 
@@ -388,6 +399,33 @@ class Processes(StoryState):
         if epoch is not None:
             entry.fields["epochs"] = [*(entry.fields["epochs"] or [number(epoch)])[:1], number(epoch)]
         return entry
+
+    def say_metadata_empty(self, line: SourcedLine) -> None:
+        """Tell a controller that found no metadata: of a new cluster, or of one that has lost it."""
+        self.add(line, "metadata_empty")
+
+    def say_joined(self, line: SourcedLine) -> None:
+        """Tell a broker that the controller lets serve; both say so."""
+        of_broker = replace(line, node=number(line.fields["broker"])) if "broker" in line.fields else line
+        node = self.nodes[self.key(of_broker)]
+        if node.joined is not None and line.order - node.joined.order < TOGETHER:
+            join(node.joined, line)
+        else:
+            node.joined = self.add(of_broker, "broker_joined")
+
+    def say_turned_away(self, line: SourcedLine) -> None:
+        """Tell a node whose first request another one answered with an error: the other one's log says why."""
+        node, peer = self.nodes[self.key(line)], number(line.fields["peer"])
+        fields = {"peer": peer, "error": line.fields["error"]}
+        node.turned_away[peer] = self.add_or_count(
+            node.turned_away.get(peer), replace(line, partition=None), "turned_away", **fields
+        )
+
+    def say_too_few_brokers(self, line: SourcedLine) -> None:
+        """Tell a topic that was not made, since fewer brokers are registered than it was to have replicas."""
+        node = self.nodes[self.key(line)]
+        fields = {"wanted": number(line.fields["wanted"]), "brokers": number(line.fields["brokers"])}
+        node.too_few = self.add_or_count(node.too_few, replace(line, partition=None), "too_few_brokers", **fields)
 
     def say_quorum_attempt(self, line: SourcedLine) -> None:
         """Tell a state of Raft that a node is about to enter; the line that it did goes to say_quorum_state."""

@@ -96,7 +96,8 @@ _FENCE_OR_COMMAND = re.compile(
 _PROSE = re.compile(r"[ *_>\-]{0,6}(?!at |Caused by)[A-Za-z\u00c0-\uffff][^=\t]*+$")
 
 _PLACES = {id(row): place for place, row in enumerate(STATEMENTS)}
-NEEDLES = "|".join(re.escape(text) for text in dict.fromkeys([*(row.text for row in STATEMENTS), "Exception: ", "Error: "]))
+_OF_EXCEPTIONS = ("Exception: ", "Error: ", "NullPointerException")
+NEEDLES = "|".join(re.escape(text) for text in dict.fromkeys([*(row.text for row in STATEMENTS), *_OF_EXCEPTIONS]))
 _ERRORS = r"\b(?:ERROR|FATAL)\b"
 _OF_A_NODE = re.compile(
     r"\bstate\.change\.logger\b"
@@ -151,6 +152,11 @@ class ReadFile:
     """The lines that the last exception belongs to, by their places in `sourced_lines`: its cause does, too."""
     dumped: Fields | None = None
     """The last batch of the segment whose dump is read."""
+    sound_dump: Fields | None = None
+    """Of that dump, while nothing in it is odd: its first batch; None without one."""
+    dump_line: int | None = None
+    """The place in `sourced_lines` of the line with which it begins."""
+    sound_batches: int = 0
     between: bytes = b""
     """What stands between the last line that was read and this one, if that is not much."""
     part_starts: list[int] = field(default_factory=list)
@@ -245,6 +251,7 @@ def read_file(path: Path, label: str, problems: list[Problem], selection: Select
             if len(file.sourced_lines) == before:
                 _note_error(text, block[end + 1 : end + 1 + _MOST_BEHIND], file.lines + number + 1, order, file, selection)
         file.lines += count
+    _end_dump(file)
     times = [line.order for line in file.sourced_lines]
     # A log platform exports the newest first.
     if sum(map(lt, times[1:], times)) * 2 > len(times):
@@ -290,12 +297,16 @@ def _note_error(text: str, after: bytes, number: int, order: int, file: ReadFile
 
 def _joined(text: str, block: bytes, end: int) -> str:
     """Return a line, which ends at `end` in its block, with the lines behind in which it goes on; itself if not wrapped."""
-    if _is_whole(text) or text[:1] == "{":
+    # A pasted exception may have been broken behind a bracket in its midst.
+    is_whole = _is_whole(text) and (date_of(text)[0] >= 0 or exception_in(text, -1, -1) is None)
+    if is_whole or text[:1] == "{":
         return text
     first = list(lines_within(text))
     if len(first) != 1:
         return text
     places, length = _places(first, len(text)), len(first[0].rstrip())
+    if places and _is_whole(text):
+        return text
     whole = longer = text
     for next_line in block[end + 1 : end + 1 + _MOST_BEHIND].decode("utf-8", "replace").split("\n")[:NEAR]:
         behind = _QUOTED.sub("", next_line.rstrip("\r"))
@@ -349,9 +360,14 @@ def _take(text: str, number: int, order: int, file: ReadFile, selection: Selecti
         if "[ConsumerFetcher" in text and says.kind != "consumer-reset":
             continue  # what a consumer to 1.1 fetched: no broker did
         if says.kind == "dumped-segment":
-            file.dumped = None
+            _end_dump(file)
+            file.dump_line = len(file.sourced_lines)
         elif says.kind == "dumped-batch" and not fields:
+            file.sound_dump = file.sound_dump or values
+            file.sound_batches += 1
             continue  # it follows on the batch before, as nearly all do
+        elif says.kind == "dumped-batch":
+            file.dump_line = None
         written = time if time is not None else order
         if not selects(selection, written, partition):
             return max(order, written)
@@ -371,6 +387,17 @@ def _take(text: str, number: int, order: int, file: ReadFile, selection: Selecti
         file.sourced_lines.append(sourced)
         order = max(order, written)
     return order
+
+
+def _end_dump(file: ReadFile) -> None:
+    """Add to the first line of the dump that was read what it has, if nothing in it was odd."""
+    first, last = file.sound_dump, file.dumped
+    if file.dump_line is not None and first is not None and last is not None:
+        line = file.sourced_lines[file.dump_line]
+        contents = {"first": first["first"], "last": last["last"], "batches": str(file.sound_batches)}
+        file.sourced_lines[file.dump_line] = replace(line, fields={**line.fields, **contents})
+    file.dumped = file.sound_dump = file.dump_line = None
+    file.sound_batches = 0
 
 
 def _beside_the_last(file: ReadFile, batch: Fields) -> Fields:

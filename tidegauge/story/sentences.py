@@ -33,6 +33,10 @@ MOST_PARTITIONS = 12
 MOST_EVENTS = 4
 LONGEST_REASON = 240
 """Characters of an error in a sentence."""
+MOST_NAMES = 6
+"""Partitions that are named of those of which the same is said."""
+_SOURCE = re.compile(r" \([^()]*:\d+\)$")
+"""The file and the line that a step rests on."""
 _FIGURE = re.compile(r"\d{2}|\b[\w\-]{22}\b")
 
 _WHY = {
@@ -96,6 +100,14 @@ def _asides(story: Story) -> Iterator[str]:
         or (entry.kind == "quorum" and entry.fields["leader"] in (None, entry.node) and entry.node is not None)
     ]
     yield from (f"{entry_sentence(entry)}. No record is lost by that." for entry in resigned[:MOST_EVENTS])
+    yield from (
+        f"{entry_sentence(entry)}. That is the first start of a new cluster; of one that had topics, its metadata is gone: "
+        "see that the right volume is mounted, and format nothing."
+        for entry in story.entries
+        if entry.kind == "metadata_empty"
+    )
+    dumped = [entry for entry in story.entries if entry.kind == "dumped"]
+    yield from (f"{entry.partition}: {entry_sentence(entry)}." for entry in dumped[:MOST_EVENTS])
     retention = [entry for entry in story.entries if entry.kind == "retention"]
     yield from (f"{entry.partition}: {entry_sentence(entry)}." for entry in retention[:MOST_EVENTS])
     yield from _refusals(story)
@@ -120,6 +132,8 @@ def _refusals(story: Story) -> Iterator[str]:
         more = f"; and {len(entries) - 1:,} more such" if len(entries) > 1 else ""
         name = f"{entries[0].partition}: " if entries[0].partition else ""
         more += ", and the line behind it says which" if entries[0].fields.get("error") == AN_ERROR else ""
+        if entries[0].kind == "not_leader":
+            more += ": it took nothing, and whoever asked looks for the leader and asks again"
         yield (
             f"{name}{entry_sentence(entries[0])}{more}. That passes while a broker restarts, a leader changes or a topic "
             "is made; it is a fault where it goes on."
@@ -221,6 +235,8 @@ def _left_open(name: str, entry: StoryEntry, kinds: Set[tuple[str, int | None]],
             1,
             f"whether {topic} is compacted, which makes gaps (kafka-configs --describe --topic {topic}); no leader does",
         )
+    if entry.kind == "process_failed" and "ahead of its leader" in entry.marks:
+        return 1, "why the log of its leader ends there: its lines `Completed load of ..` and `Truncating ..`"
     if entry.kind == "truncated" and fields["relation"] == "unknown" and entry.basis in ("", "untold", "epoch"):
         return 2, f"where the log of {who} ended before: {ends}"
     return 3, ""
@@ -273,14 +289,21 @@ def _partitions(story: Story) -> Iterator[str]:
     """Yield a sentence for each partition or node to which something out of the ordinary happened, with the steps."""
     # A step that several partitions need is given once.
     eventful, given_steps = eventful_partitions(story), set[str]()
-    for name, events in eventful[:MOST_PARTITIONS]:
+    # Partitions of which the same is to be said are named together: a broker that is away leaves many without a leader.
+    alike: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for name, events in eventful:
         more = f"; and {len(events) - MOST_EVENTS} more" if len(events) > MOST_EVENTS else ""
-        yield f"{name}: {'; '.join(entry_sentence(entry) for entry in _telling(events))}{more}."
-        steps = [step for step in story.steps.get(name, ()) if step not in given_steps]
+        says = f"{'; '.join(entry_sentence(entry) for entry in _telling(events))}{more}."
+        alike[says, *(_SOURCE.sub("", step) for step in story.steps.get(name, ()))].append(name)
+    for (says, *_), names in list(alike.items())[:MOST_PARTITIONS]:
+        others = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
+        yield f"{', '.join(names[:MOST_NAMES])}{others}: {says}"
+        steps = [step for step in story.steps.get(names[0], ()) if step not in given_steps]
         yield from (f"  Do: {step}." for step in steps)
         given_steps.update(steps)
-    if len(eventful) > MOST_PARTITIONS:
-        yield f"... and {len(eventful) - MOST_PARTITIONS:,} more partitions; `tidegauge story` lists all of them."
+    untold = sum(map(len, list(alike.values())[MOST_PARTITIONS:]))
+    if untold:
+        yield f"... and {untold:,} more partitions; `tidegauge story` lists all of them."
     process = [entry for entry in story.entries if entry.partition is None and happened(entry)]
     # What goes on for long has many entries, and does not say why.
     process.sort(key=lambda entry: entry.kind in ("quorum", "unreachable", "broker_left", "session_expired"))
@@ -325,13 +348,16 @@ def _telling(events: Sequence[StoryEntry]) -> Sequence[StoryEntry]:
     return [events[at] for at in sorted(chosen)]
 
 
+_OF_ANY_NODE = frozenset(
+    {"controller", "voter_mismatch", "quorum", "unreachable", "metadata_behind", "migration", "thread_died"}
+    | {"metadata_empty", "turned_away"}
+)
+"""Kinds that a controller of KRaft tells of itself as a broker does."""
+
+
 def entry_sentence(entry: StoryEntry) -> str:
     """Return what an entry says as a sentence, with its time, without a period."""
-    of_any_node = (
-        entry.kind
-        in ("controller", "voter_mismatch", "quorum", "unreachable", "metadata_behind", "migration", "thread_died")
-        or "any node" in entry.marks
-    )
+    of_any_node = entry.kind in _OF_ANY_NODE or "any node" in entry.marks
     role = "node" if of_any_node else "broker"
     who = f"{role} {entry.node}" if entry.node is not None else f"a {role}"
     at = f"{entry.time} " if entry.time else ""
@@ -425,7 +451,19 @@ _SENTENCES: Mapping[str, Callable[[_Subject], str]] = {
         f"{e.who} did not take records of producers: {_first_sentence(e.fields['error'] or 'no line says why')}"
         f"{_times(e.fields)}"
     ),
-    "stop": lambda e: f"{e.who} stopped{' cleanly' if e.fields['clean'] else ''}",
+    "stop": lambda e: f"{e.who} {'stopped cleanly' if e.fields['clean'] else 'began to stop'}",
+    "dumped": lambda e: (
+        f"the dump of its segment {e.fields['segment']} has {e.fields['first']} to {e.fields['last']}, "
+        f"and {'its batch is valid' if e.fields['batches'] == 1 else 'all of its batches are valid, without a gap'}"
+    ),
+    "metadata_empty": lambda e: f"{e.who} found its metadata log empty, and began a new one",
+    "broker_joined": lambda e: f"{e.who} is unfenced: the controller lets it serve",
+    "turned_away": lambda e: f"{e.who} was answered {e.fields['error']} by node {e.fields['peer']}{_times(e.fields)}",
+    "too_few_brokers": lambda e: (
+        f"a topic was not made: it was to have {counted(e.fields['wanted'], 'replica')}, and "
+        f"{counted(e.fields['brokers'], 'broker')} {'was' if e.fields['brokers'] == 1 else 'were'} registered"
+        f"{_times(e.fields)}"
+    ),
     "loaded": lambda e: (
         f"{e.who} loaded the log, which ended at {e.fields['log_end']}{_watermark(e.fields['high_watermark'])}"
     ),
@@ -455,9 +493,15 @@ _SENTENCES: Mapping[str, Callable[[_Subject], str]] = {
     ),
     "uncleanable": lambda e: f"{e.who} compacts it no more: {_first_sentence(e.fields['error'] or 'no line says why')}",
     "reset": lambda e: _reset(e.entry, e.who),
-    "epoch_refused": lambda e: f"{e.who} was refused with {e.fields['error']}{_times(e.fields)}",
+    "epoch_refused": lambda e: (
+        f"{e.who} was refused with {e.fields['error']}"
+        + (f" by broker {e.fields['leader']}" if e.fields["leader"] is not None else "")
+        + _times(e.fields)
+    ),
     "directory_failed": lambda e: (
-        f"the log directory {e.fields['directory']} of {e.who} failed" + _because(e.fields.get("error"))
+        f"the log directory {e.fields['directory']} of {e.who} failed"
+        + _because(e.fields.get("error"))
+        + ("; its partitions are offline there, those of other directories are not" if "given up" in e.entry.marks else "")
     ),
     "replica_lost": lambda e: f"{e.who} started without its log: {e.fields['directory']} was made anew",
     "segments_missing": lambda e: (
@@ -465,9 +509,7 @@ _SENTENCES: Mapping[str, Callable[[_Subject], str]] = {
         f"{e.fields['log_start']}, and was emptied"
     ),
     "records_deleted": lambda e: f"a client had the records below {e.fields['to']} deleted, says {e.who}",
-    "retention": lambda e: (
-        f"{e.who} removed the records below {e.fields['to']}: they were older, or more, than their topic keeps"
-    ),
+    "retention": lambda e: f"{e.who} removed the records below {e.fields['to']}: {_limit(e.fields.get('limit'))}",
     "stray": lambda e: (
         f"{e.who} took its log for a stray and renamed it for deletion"
         + (f": {e.fields['reason']}" if e.fields["reason"] else "")
@@ -527,6 +569,17 @@ def _watermark(offset: int | None) -> str:
     return f", high watermark {offset}" if offset is not None else ""
 
 
+def _limit(limit: Sequence[object] | None) -> str:
+    """Return why retention removed records; `limit` has the kind of the limit, time or size, and it in ms or bytes."""
+    if limit is None:
+        return "they were older, or more, than their topic keeps"
+    return (
+        f"they were older than retention.ms, {limit[1]:,}"
+        if limit[0] == "time"
+        else f"it had more than retention.bytes, {limit[1]:,}"
+    )
+
+
 def _isr(isr: Sequence[int] | None) -> str:
     """Return the ISR, behind a comma."""
     return f", ISR {list(isr)}" if isr is not None else ""
@@ -557,6 +610,9 @@ def _reset(entry: StoryEntry, who: str) -> str:
     fields, at = entry.fields, _at(entry.fields["from"])
     was = f"was{at} in a log that its leader has not" if "diverged" in entry.marks else f"was out of range{at}"
     went = f" and went to {fields['to']}" if fields["to"] is not None else ""
+    # It is the client's setting auto.offset.reset that sends it there.
+    went = " and went to the end: it does not read what lies between" if "to END" in entry.marks else went
+    went = " and went back to the beginning" if "to BEGINNING" in entry.marks else went
     return f"{fields.get('by') or who} {was}{went}{_times(fields)}"
 
 
@@ -607,10 +663,15 @@ def _isr_change(entry: StoryEntry, who: str) -> str:
     begin = f" from {fields['from']}" if fields["from"] is not None else ""
     if fields["accepted"] is False:
         wanted = f"the ISR {fields['to']}" if fields["to"] is not None else "a change of the ISR"
-        behind = ", for ZooKeeper has another version of it" if "zkVersion" in str(fields.get("error")) else ""
+        error = str(fields.get("error"))
+        behind = ", for ZooKeeper has another version of it" if "zkVersion" in error else ""
+        behind = ", for its session with ZooKeeper had expired" if "Session expired" in error else behind
         return f"{who} was refused {wanted}{_times(fields)}{behind}"
     few = ", fewer than min.insync.replicas" if "under min ISR" in entry.marks else ""
-    return f"the ISR went{begin} to {fields['to']}{few}"
+    ends = fields.get("log_ends", {})
+    behind = "".join(f"; the log of broker {node} ended at {end}" for node, end in ends.items() if node != "leader")
+    behind += f", the leader's at {ends['leader']}" if behind else ""
+    return f"the ISR went{begin} to {fields['to']}{few}{behind}"
 
 
 def _epochs(fields: Mapping[str, object]) -> str:

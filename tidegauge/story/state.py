@@ -92,6 +92,7 @@ class ReplicaStory:
     conflict: StoryEntry | None = None
     mismatch: StoryEntry | None = None
     retained: StoryEntry | None = None
+    retention_limit: tuple[str, int] | None = None
     stray: str | None = None
     older: int | None = None
     directory: str | None = None
@@ -142,9 +143,14 @@ class NodeStory:
     conflict: StoryEntry | None = None
     mismatch: StoryEntry | None = None
     quorum: StoryEntry | None = None
+    too_few: StoryEntry | None = None
+    joined: StoryEntry | None = None
     refused: int | None = None
     unreachable: dict[int, StoryEntry] = field(default_factory=dict)
     unanswering: dict[int, StoryEntry] = field(default_factory=dict)
+    turned_away: dict[int, StoryEntry] = field(default_factory=dict)
+    invalid: dict[int, list[StoryEntry]] = field(default_factory=lambda: defaultdict(list))
+    """By leader, what was fetched from it and was invalid."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,9 @@ from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.kafka_logs.parsing.parsed_line import METADATA_LOG
 from tidegauge.traces.problems import Problem
 
-QUIET = frozenset({"leader", "follower", "loaded", "start", "stop", "retention"})
+QUIET = frozenset(
+    {"leader", "follower", "loaded", "start", "stop", "retention", "broker_joined", "metadata_empty", "dumped"}
+)
 """Kinds that every healthy broker has: a partition with nothing else had nothing happen."""
 PASSING = frozenset({"epoch_refused", "fetch_refused", "not_assigned", "not_leader", "unreachable", "not_controller"})
 """Kinds that pass while a broker restarts, a leader changes or a topic is made: they count where they go on."""

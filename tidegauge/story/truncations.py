@@ -16,8 +16,9 @@ surely had an effect) and `doubtful` (a high watermark of KAFKA-14704).
 """
 
 from dataclasses import replace
+from itertools import chain
 
-from tidegauge.story.reading import SourcedLine
+from tidegauge.story.reading import SourcedLine, fetched_from
 from tidegauge.story.state import SECOND, TOGETHER, ReplicaStory, StoryEntry, StoryState, join, optional
 from tidegauge.traces.kafka_logs.parsing.parsed_line import METADATA_LOG, number
 
@@ -291,8 +292,13 @@ class Truncations(StoryState):
             join(truncation, line)
 
     def say_dumped_segment(self, line: SourcedLine) -> None:
-        """Note of which partition the segment is whose dump begins here."""
+        """Note of which partition the segment is whose dump begins here, and tell what it has if nothing in it is odd."""
         self.dumped[line.file] = line.partition
+        if "batches" in line.fields and line.partition != METADATA_LOG:
+            first, last, batches = (number(line.fields[name]) for name in ("first", "last", "batches"))
+            segment = number(line.fields["segment"])
+            of_dump = replace(line, node=None, time="")
+            self.add(of_dump, "dumped", line.partition, segment=segment, first=first, last=last, batches=batches)
 
     def say_dumped_batch(self, line: SourcedLine) -> None:
         """Tell what a dump shows: offsets that are not there, batches that are invalid, epochs that go back."""
@@ -324,7 +330,16 @@ class Truncations(StoryState):
         if replica.retained is None:
             replica.retained = self.add(line, "retention", line.partition, to=to, times=0)
         replica.retained.fields |= {"to": to, "times": replica.retained.fields["times"] + 1}
+        if replica.retention_limit is not None:
+            replica.retained.fields["limit"] = list(replica.retention_limit)
         join(replica.retained, line)
+
+    def say_retained_because(self, line: SourcedLine) -> None:
+        """Note which limit a segment was deleted by: the line stands before or after that of the new log start."""
+        replica = self.replica_of(line)
+        replica.retention_limit = line.fields["why"], number(line.fields["limit"])
+        if replica.retained is not None and line.order - replica.retained.order < TOGETHER:
+            replica.retained.fields["limit"] = list(replica.retention_limit)
 
     def say_epochs_conflict(self, line: SourcedLine) -> None:
         """Tell leader epochs that came out of order in a log; the same again is counted."""
@@ -349,7 +364,19 @@ class Truncations(StoryState):
         reader = line.fields.get("reader")
         entry_fields |= {"by": "a consumer" if reader == "Record" else reader} if reader else {}
         replica.corrupt = self.add(line, "corrupt", line.partition, **entry_fields, times=1)
-        replica.corrupt.marks |= {"fetched"} if "during fetch" in line.says.text else set()
+        if "during fetch" in line.says.text:
+            replica.corrupt.marks.add("fetched")
+            self._note_invalid(replica.corrupt, line)
+
+    def _note_invalid(self, corrupt: StoryEntry, line: SourcedLine) -> None:
+        """Mark what came invalid from several leaders: what they have in common is the broker that fetched it."""
+        invalid, leader = self.nodes[self.key(line)].invalid, fetched_from(line.text)
+        if leader is None or corrupt.node is None:
+            return
+        invalid[leader].append(corrupt)
+        if len(invalid) > 1:
+            for entry in chain.from_iterable(invalid.values()):
+                entry.fields["leaders"] = sorted(invalid)
 
     say_index_offset = say_corrupt
 

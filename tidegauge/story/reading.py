@@ -413,6 +413,8 @@ def _beside_the_last(file: ReadFile, batch: Fields) -> Fields:
             odd["invalid"] = batch["first"]
         if int(batch["epoch"]) < int(before["epoch"]):
             odd["epoch"] = batch["epoch"]
+    elif before is not None:
+        file.dump_line = None  # what it has between them was not read
     return odd
 
 

@@ -403,8 +403,8 @@ def broker_suspects(profile: Profile) -> Iterator[Suspect]:
         for value in dict.fromkeys(value for _, value in since):
             if value != now:
                 # A report quotes the sentence of the bug that is named in brackets, as it does for a fault.
-                bug = f" ({UNSAFE[name]})" if name in UNSAFE else ""
-                yield Suspect(f"{name}={switch_text(value)}", _releases(since, value) + bug, {name: value})
+                bug_name = f" ({UNSAFE[name]})" if name in UNSAFE else ""
+                yield Suspect(f"{name}={switch_text(value)}", _releases(since, value) + bug_name, {name: value})
         # A broker may also be wrong in a way that no release was.
         if isinstance(now, bool) and not any(value != now for _, value in since):
             yield Suspect(f"{name}={switch_text(not now)}", "as no release did", {name: not now})

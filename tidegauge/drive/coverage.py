@@ -18,7 +18,7 @@ Rules of this file
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -457,41 +457,54 @@ def coverage_of(exercised: Exercised) -> Coverage:
     if exercised.judged:
         shares = {"rules of the judge": Share(len(exercised.rules), len(rulebook())), **shares}
     untouched = [Untouched(action, "", example) for action, example in model_actions.items() if action not in seen_actions]
-    compared = {(guard.action, guard.left, guard.right) for guard in seen_guards}
-    for guard, example in model_guards.items():
-        # An action that was not exercised stands in the list already: its guards are not listed besides.
-        if guard.action in seen_actions and guard not in seen_guards:
-            # A log in which this comparison never had an outcome lacks its fields; `right` may be "" (see Comparison).
-            lacks_fields = exercised.judged and (guard.action, guard.left, guard.right) not in compared
-            missing = tuple(filter(None, (guard.left, guard.right))) if lacks_fields else ()
-            untouched.append(Untouched(guard.action, str(guard), example, missing))
+    # An action that was not exercised stands in the list already: its guards are not listed besides.
+    unseen_guards = {
+        guard: example
+        for guard, example in model_guards.items()
+        if guard.action in seen_actions and guard not in seen_guards
+    }
+    untouched += _untouched_guards(unseen_guards, seen_guards, in_log=exercised.judged)
     untouched += [
         Untouched("steps", step, example) for step, example in model.unlogged.items() if step not in exercised.unlogged
     ]
+    # A row is "rule: row", or the name of a rule that is no table.
     if model.rows:
-        names = {row.partition(":")[0] for row in model.rows}
+        rules = {row.partition(":")[0] for row in model.rows}
         applied = with_callees({row.partition(":")[0] for row in exercised.rows})
         # A rule that is no table and that another calls was applied without being counted.
         rows = exercised.rows.keys() | applied
-        shares["rules of the reference"] = Share(len(applied & names), len(names))
+        shares["rules of the reference"] = Share(len(applied & rules), len(rules))
         shares["rows of their tables"] = Share(len(rows & model.rows.keys()), len(model.rows))
         untouched += [Untouched("rule", row, example) for row, example in model.rows.items() if row not in rows]
     # First what a shorter case shows, then what stands for more local steps; last what the log could not have shown.
     untouched.sort(key=lambda item: (bool(item.missing), len(item.example.case.path), -item.example.local_steps, item[:2]))
     action_shares = tuple(
-        ActionShare(
-            action,
-            seen_actions[action],
-            {guard: seen_guards[guard] for guard in sorted(seen_guards) if guard.action == action},
-            Share(
-                sum(guard.action == action for guard in seen_guards.keys() & model_guards.keys()),
-                sum(guard.action == action for guard in model_guards),
-            ),
-        )
+        _action_share(action, seen_actions[action], seen_guards, model_guards)
         for action in COMPARISONS
         if action in seen_actions
     )
     return Coverage(exercised, shares, action_shares, tuple(untouched))
+
+
+def _untouched_guards(
+    unseen_guards: Mapping[Guard, Example], seen_guards: Collection[Guard], *, in_log: bool
+) -> Iterator[Untouched]:
+    """Yield the guards that were not exercised. In a log those whose comparison never had any outcome lack its fields."""
+    compared = {(guard.action, guard.left, guard.right) for guard in seen_guards}
+    for guard, example in unseen_guards.items():
+        lacks_fields = in_log and (guard.action, guard.left, guard.right) not in compared
+        # `right` is "" where a field is compared with nothing (see Comparison).
+        missing = tuple(filter(None, (guard.left, guard.right))) if lacks_fields else ()
+        yield Untouched(guard.action, str(guard), example, missing)
+
+
+def _action_share(
+    action: str, seen: Seen, seen_guards: Mapping[Guard, Seen], model_guards: Collection[Guard]
+) -> ActionShare:
+    """Return an exercised action with its guards, those of all actions being given. `seen`: how often, and where first."""
+    own_guards = {guard: seen_guards[guard] for guard in sorted(seen_guards) if guard.action == action}
+    own_model_guards = {guard for guard in model_guards if guard.action == action}
+    return ActionShare(action, seen, own_guards, Share(len(own_guards.keys() & own_model_guards), len(own_model_guards)))
 
 
 def _local_steps(exercised: Exercised, model: CoveredModel) -> Share:

@@ -215,7 +215,7 @@ class BrokerReference(Reference[BrokerCase, ReferenceBroker]):
         return True
 
     def differences(self, expected: Report, seen: Report, reported: frozenset[str]) -> tuple[str, ...]:
-        """See Reference."""
+        """Return the fields in which two reports differ, in the order of the contract."""
         return differences(expected, seen, reported)
 
     def suspects(self) -> Iterator[Suspect]:
@@ -247,7 +247,7 @@ class BrokerReference(Reference[BrokerCase, ReferenceBroker]):
         return replace(self, profile=self.profile.switched(bug.switches), rules=bug.rules, wrong_step=bug.wrong_step)
 
     def findings(self) -> Sequence[Finding]:
-        """See Reference."""
+        """Return everything that some release does and a repaired broker does not."""
         return broker_findings()
 
     def is_same_kind(self, difference: Difference[BrokerCase], again: Difference[BrokerCase]) -> bool:
@@ -263,7 +263,7 @@ class BrokerReference(Reference[BrokerCase, ReferenceBroker]):
         return f"replicas {replicas}, broker 1 under test; min.insync.replicas {opening.min_insync_replicas}"
 
     def step_text(self, step: Step) -> str:
-        """See Reference."""
+        """Return a step on one line."""
         return step_text(step)
 
     def step_sentence(self, step: Step) -> str | None:

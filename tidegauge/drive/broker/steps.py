@@ -726,14 +726,18 @@ class Crash(StepKind):
         return self.name, rng.randint(log.start, max(log.start, min(log.hw, log_end))), log_end
 
 
-def _restarted(state: ReferenceBroker, down: Broker) -> ReferenceBroker:
-    """Return the broker whose process is up again: what it had sent or waited for is gone with its connections."""
+def _restarted(state: ReferenceBroker, ended: Broker) -> ReferenceBroker:
+    """Return the state with the broker's process up again, from `state` before its end and the broker after it.
+
+    What it had sent, and what waited in it, is gone with its connections.
+    """
     return ReferenceBroker(
         state.setup,
         state.opening,
-        broker_.restart(down),
+        broker_.restart(ended),
         partition_epoch=state.partition_epoch,
         highest_epoch=state.highest_epoch,
+        # The peers whose fetch sessions were in that process, or in one before.
         lost=tuple(sorted({*state.lost, *state.sessions})),
         wrong_step=state.wrong_step,
     )

@@ -144,7 +144,8 @@ class ControllerNode:
         if self._process is None:
             self._process, self._lanes = ControllerProcess(self._build), 0
             await self._process.start()
-            opening = ClusterOpening(self._process.levels[METADATA_VERSION], 0)
+            # The holder has no topics, so that ELR makes no difference to it.
+            opening = ClusterOpening(self._process.levels[METADATA_VERSION], elr=0)
             self._holder = Lane(self._process, 0, empty(opening, self._profile))
             await self._holder.hold()
         return self._process

@@ -169,6 +169,7 @@ class Lane:
         if broker not in self._last_offsets or not self._may_have_session(broker):
             return
         changed_at_first = self.image.changed_at.get(broker, UNDEFINED)
+        # In two halves: the other brokers send heartbeats before each.
         for _ in range(2):
             await self._let_time_pass(HALF, broker)
         # The controller finds one session at a check, and left ones may come first.
@@ -286,7 +287,7 @@ class Lane:
 
         Among them may be sessions of brokers of this lane that never sent a heartbeat.
         """
-        # Each check finds one, and the next one comes soon then.
+        # Each check finds one, and the next one comes soon then: as many checks as there may be sessions, and one more.
         for _ in range(1 + len(self.process.left_sessions) + len(self.epochs)):
             await self.process.wake()
             self.process.clock.advance(NEXT_CHECK)

@@ -279,7 +279,8 @@ class AppliedMetadataBarrier:
     async def wait_for(self, offset: int, connection: Connection, requests: PartitionRequests) -> None:
         """Wait until the metadata up to an offset is applied.
 
-        `_visible`: the offset of the last marker that the broker has shown; `_applied`: up to where all metadata is applied.
+        A marker is a registration of this partition in a new leader epoch. `_visible`: the offset of the last one whose
+        epoch the broker has shown; `_applied`: the offset up to which all metadata is applied.
         """
         async with self._turn:
             while self._applied < offset:

@@ -225,7 +225,8 @@ class ControllerStub:
     def register_partition(
         self, topic: UUID, replicas: list[int], isr: list[int], leader: int, epoch: int, partition_epoch: int
     ) -> int:
-        """Write the new registration of a partition; return the offset of the record."""
+        """Write the new registration of a topic's partition, in a leader epoch `epoch`; return the offset of the record."""
+        # Version 1 is the first with log directories; no later field is needed.
         version = min(1, self.log.newest_version("PartitionRecord"))
         body = {
             "partitionId": 0,

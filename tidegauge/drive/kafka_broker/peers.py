@@ -201,8 +201,8 @@ class Peer:
         self._offsets = offsets
         others = _partition_response(NOT_LEADER_OR_FOLLOWER)
         await self._send(self._session.response({self._keep_alive_topic: _partition_response(), topic: response}, others))
-        # After an error the broker leaves the partition out until its back-off is over. A round of nothing brings the next
-        # fetch, in which it is again, if the broker still wants it.
+        # After an error the broker leaves the partition out until its back-off is over. After another response, which it
+        # uses nothing of, it sends a fetch with the partition, if it still fetches that.
         if self.request_in_flight(topic) is None:
             await self.fetch_again()
 

@@ -164,7 +164,7 @@ class Lane:
         return self.epochs[broker] - lag if broker in self.image.control.brokers else UNDEFINED
 
     async def session_expires(self, broker: int) -> None:
-        """Let time pass until the session of a broker is over and that is in the log; nothing where it has none."""
+        """Let time pass until a broker's session is over and the metadata log says so; do nothing if it has none."""
         await self.read()
         if broker not in self._last_offsets or not self._may_have_session(broker):
             return
@@ -185,7 +185,7 @@ class Lane:
         raise WireError(f"the controller: expected the session of broker {broker} to be over; seen no record of that")
 
     async def session_lapses(self, broker: int) -> None:
-        """Let time pass until a broker's session is over, and not until the controller notices; nothing if it has none."""
+        """Let time pass until a broker's session is over, without the controller's notice; do nothing if it has none."""
         await self.read()
         if broker not in self._last_offsets or not self._may_have_session(broker):
             return

@@ -165,6 +165,7 @@ def properties(port: int, session: float) -> Mapping[str, object]:
         "num.network.threads": 1,
         "num.io.threads": 2,
         "connections.max.idle.ms": -1,
+        # What a request writes is committed at once, and a controller that starts or has resigned leads soon.
         "controller.quorum.append.linger.ms": 0,
         "controller.quorum.election.timeout.ms": 100,
         "controller.quorum.election.backoff.max.ms": 50,

@@ -77,10 +77,10 @@ SENT_INCARNATIONS = (3, 5)
 """The first release whose fetches say which incarnation sends them (KIP-903)."""
 
 
-def _first(problems: BaseExceptionGroup[Any]) -> BaseException:
+def _first_error(errors: BaseExceptionGroup[Any]) -> BaseException:
     """Return the first exception that is no group, in a group that may have groups in it."""
-    first = problems.exceptions[0]
-    return _first(first) if isinstance(first, BaseExceptionGroup) else first
+    first = errors.exceptions[0]
+    return _first_error(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 KnownReports = PrefixTree[Report | None]
@@ -248,12 +248,12 @@ class KafkaNode:
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(path_work if check is None else check.play(path_work)) for path_work in work]
-        except* (TidegaugeError, OSError) as problems:
+        except* (TidegaugeError, OSError) as errors:
             # One is enough to say what happened: the others follow from it, or are the same on other paths.
-            first = _first(problems)
+            first = _first_error(errors)
             message = f"{first}{self._last_words()}"
             error = CaseError(first.number, message) if isinstance(first, CaseError) else WireError(message)
-            raise error from problems
+            raise error from errors
         return [task.result() for task in tasks]
 
     def _last_words(self) -> str:

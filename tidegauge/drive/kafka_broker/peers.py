@@ -221,7 +221,7 @@ class Peer:
         await self.wait_for_fetch()
 
     async def _handle(self, request: ReceivedRequest) -> WireMessage:
-        """Return the response to a request of the broker. A fetch is held, as `_pending_response`, until `_send` answers it."""
+        """Return the response to a request of the broker. A fetch is held until `_send` answers it (`_pending_response`)."""
         if request.name == "ListOffsets":
             return self._list_offsets(request.body)
         if request.name != "Fetch":

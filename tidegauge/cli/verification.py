@@ -199,12 +199,12 @@ def bugs_command(args: argparse.Namespace) -> int:
         MATRIX_FILE,
         TO_EXERCISE,
         Killed,
+        build_failures,
         differences,
         expected,
         kill_all,
         text_of,
         to_json,
-        wrong,
     )
 
     names, progress = [bug_named(name).name for name in args.name], silent if args.quiet else aside
@@ -216,7 +216,9 @@ def bugs_command(args: argparse.Namespace) -> int:
     matrix = kill_all(args.seed, names, report)
     survive = sum(row.survives for row in matrix.rows)
     lines = (
-        [f"{row.name} survives" for row in matrix.rows if row.survives] if names else wrong(matrix, TO_EXERCISE, ELSEWHERE)
+        [f"{row.name} survives" for row in matrix.rows if row.survives]
+        if names
+        else build_failures(matrix, TO_EXERCISE, ELSEWHERE)
     )
     # Only all bugs together can be pinned or compared; another seed takes other walks, so its numbers differ.
     if args.rewrite and not names:

@@ -1,6 +1,8 @@
 """drive(broker): one call that takes a broker through what the command `tidegauge drive` takes it through.
 
-The broker is a program in any language, one in Python, or anything else that plays cases (`contract.Node`).
+The broker is a program in any language behind an adapter, an object of Python (`PythonBroker`), or anything else that plays
+cases (`contract.Node`). An adapter is a driven program: it reads and writes a line of JSON per step. What is driven is one
+replica of one partition; the peers, the controller and the clients are played by the steps of a case.
 """
 
 import json
@@ -33,9 +35,9 @@ VERDICTS = {CONFORMS: "CONFORMS", FAILS: "DIFFERS", UNDECIDED: "UNDECIDED"}
 class DriveReport:
     """The result of `drive`.
 
-    `verdict` is CONFORMS, DIFFERS or UNDECIDED, `exit_code` that of the command, `profile` what the broker was compared
-    with. `failures` are the kinds of differences, each as the text that the command prints; `notes` say how much was
-    covered.
+    `verdict` is CONFORMS, DIFFERS or UNDECIDED, `exit_code` that of the command, `profile` the generation of the protocol
+    that the broker was compared with. `failures` are the kinds of differences, each as the text that the command prints;
+    `notes` are lines that say how much was covered. `text` is the whole report as the command prints it.
     """
 
     name: str
@@ -66,9 +68,12 @@ def drive(
 ) -> DriveReport:
     """Take a broker through every local step of the graphs, random walks and scenarios, and compare it with the reference.
 
-    `broker` is a PythonBroker, or the command that starts an adapter, as a list of words. The other arguments are the
-    options of `tidegauge drive`: without `graphs`, those that the command takes; `smoke` plays ten steps instead. Raises
-    TidegaugeError, and what a PythonBroker raises.
+    `broker` is a PythonBroker, a node, or the command that starts an adapter, as a list of words. `profile` names a
+    generation of the protocol, `release` a release of Kafka; one of them at most, without both it is the profile "safe".
+    `graphs` names the graphs whose local steps are covered (None: those that the command covers), `walks` is the number of
+    random walks from `seed`, `scenarios` adds the scenarios; `smoke` plays ten steps instead of all these. `timeout` is
+    after how many seconds without output an adapter is considered hung. Raises TidegaugeError, and what a PythonBroker
+    raises.
 
     >>> import sys
     >>> import tidegauge as tg
@@ -82,30 +87,36 @@ def drive(
     """
     if profile is not None and release is not None:
         raise UsageError(f"expected a profile or a release, seen both, {profile} and {release}; leave one out")
-    asked_for = profile_named(SAFE.name if profile is None and release is None else profile or f"{RELEASE}{release}")
-    with ExitStack() as until_done:
-        node = _node(broker, timeout, until_done)
-        seen = unsafe_or_repaired.ask(node, asked_for)
-        expected = asked_for.without(seen.repaired)
+    requested = profile_named(SAFE.name if profile is None and release is None else profile or f"{RELEASE}{release}")
+    with ExitStack() as cleanup:
+        node = _node(broker, timeout, cleanup)
+        # A broker without a bug that its generation has is right: the paths are made for, and compared with, that
+        # generation with the bug repaired.
+        unsafe = unsafe_or_repaired.ask(node, requested)
+        expected = requested.without(unsafe.repaired)
         choice = Choice(covered=graphs or (), walks=walks, seed=seed, smoke=smoke, scenarios=scenarios and not smoke)
         paths = chosen_paths(choice, node.capabilities, expected)
-        notes = (*paths.coverage, *unsafe_or_repaired.report_lines(seen, asked_for))
-        done = run(node, paths.cases, reference(expected), notes)
+        notes = (*paths.coverage, *unsafe_or_repaired.report_lines(unsafe, requested))
+        result = run(node, paths.cases, reference(expected), notes)
     return DriveReport(
-        name=done.name,
-        profile=done.profile,
-        verdict=VERDICTS[done.exit_code],
-        exit_code=done.exit_code,
-        failures=tuple(failure.text for failure in done.failures),
-        notes=done.notes,
-        paths=done.played.cases,
-        steps=done.played.steps,
-        text=text_of(done),
+        name=result.name,
+        profile=result.profile,
+        verdict=VERDICTS[result.exit_code],
+        exit_code=result.exit_code,
+        failures=tuple(failure.text for failure in result.failures),
+        notes=result.notes,
+        paths=result.played.cases,
+        steps=result.played.steps,
+        text=text_of(result),
     )
 
 
-def _node(broker: Any, timeout: float, until_done: ExitStack) -> Node[BrokerCase]:
-    """Return what plays the paths: a broker in this process, a node, or a command that is started. Raises UsageError."""
+def _node(broker: Any, timeout: float, cleanup: ExitStack) -> Node[BrokerCase]:
+    """Return the argument of `drive` as a node: a PythonBroker is wrapped, a Node is left as it is, a command is started.
+
+    The program of a command ends when `cleanup` closes. Raises UsageError for anything else.
+    """
+    # By the methods of the two protocols: a PythonBroker has `replica`, a Node has `play`.
     if hasattr(broker, "replica"):
         return InProcessNode(broker)
     if hasattr(broker, "play"):
@@ -115,7 +126,7 @@ def _node(broker: Any, timeout: float, until_done: ExitStack) -> Node[BrokerCase
         raise UsageError(
             f"drive: expected a PythonBroker, or a command as a list of words; seen {broker!r}; split the command"
         )
-    return until_done.enter_context(StdioNode([str(word) for word in broker], timeout))
+    return cleanup.enter_context(StdioNode([str(word) for word in broker], timeout))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -168,25 +179,29 @@ class InProcessNode:
     """A broker in Python as a node. Raises DrivenProgramError for one that declares what the contract does not have."""
 
     def __init__(self, broker: PythonBroker) -> None:
-        """Take what the broker declares, as if it were the handshake of a program."""
+        """Check what the broker declares as if it were the handshake of a driven program."""
         self._broker = broker
         handshake = {"contract": VERSION, "name": broker.name, "can": [*broker.can], "reports": [*broker.reports]}
         self.capabilities: Capabilities = parse_handshake(json_line(handshake), "in what the broker declares")
 
     def play(self, cases: Sequence[BrokerCase], watch: Watch) -> None:
-        """Play one case after the other."""
+        """Play one case after the other, each on an empty replica, until `watch` says that it is done (see Node)."""
         for number, case in enumerate(cases):
             replica = self._broker.replica()
             opening = {"broker": BROKER, **case.opening._asdict()}
             fields = replica.take("open", **_as_json(opening))
-            at = 0
-            while watch(number, at, self._report(fields, case.path[at - 1] if at else None)):
-                step = step_json(case.path[at])
+            # How many steps of the path were taken; the report after 0 is that of the opening.
+            taken = 0
+            while watch(number, taken, self._report(fields, case.path[taken - 1] if taken else None)):
+                step = step_json(case.path[taken])
                 fields = replica.take(step.pop("step"), **_as_json(step))
-                at += 1
+                taken += 1
 
     def _report(self, fields: Mapping[str, Any], step: Step | None) -> Mapping[str, Any]:
-        """Check a report of a broker in this process, as if it had come over a pipe. Raises DrivenProgramError."""
+        """Check the report after a step as if it had come over a pipe, and return it. Raises DrivenProgramError.
+
+        `fields` is what the replica returned; `step` is None for the opening.
+        """
         where = f"after {step[0] if step else 'open'}"
         try:
             line = json_line(fields)
@@ -197,6 +212,6 @@ class InProcessNode:
 
 
 def _as_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a step as a program gets them: with lists, of which each replica has its own."""
-    read: dict[str, Any] = json.loads(json_line(arguments))
-    return read
+    """Return the arguments of a step as a driven program reads them from JSON: tuples are lists, and nothing is shared."""
+    decoded: dict[str, Any] = json.loads(json_line(arguments))
+    return decoded

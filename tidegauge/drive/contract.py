@@ -1,7 +1,9 @@
 """What the contract of a broker and that of a controller have in common: steps, reports, and the cases that nodes are taken
 through.
 
-A node is whatever plays cases: a process of Kafka, a driven program, a transcript, the reference itself.
+A node is whatever plays cases: a process of Kafka, a driven program, a transcript, the reference itself. A case is an
+opening (how the partition or the cluster is set up) and a path (the steps in order). After the opening and after each step a
+node reports its state as values by field.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -51,7 +53,7 @@ CaseT_contra = TypeVar("CaseT_contra", bound=DriveCase[Any], contravariant=True)
 
 
 class CaseError(TidegaugeError):
-    """A node cannot be taken on through a case, whose `number` it is of those that were to be played."""
+    """A node cannot play a case to its end; `number` is the position of that case among those given to `Node.play`."""
 
     def __init__(self, number: int, message: str) -> None:
         super().__init__(message)
@@ -60,7 +62,7 @@ class CaseError(TidegaugeError):
 
 @contextmanager
 def errors_of_case(number: int) -> Iterator[None]:
-    """Let what is raised here name the case."""
+    """Raise a TidegaugeError or an OSError of the block as a CaseError that names the case by its number."""
     try:
         yield
     except (TidegaugeError, OSError) as problem:
@@ -75,10 +77,10 @@ class Node(Protocol[CaseT_contra]):
         """What it can be given, and what it reports."""
 
     def play(self, cases: Sequence[CaseT_contra], watch: Watch) -> None:
-        """Give every step of every case, in the order of its steps, until `watch` says that the case is done.
+        """Take every case through its steps in order; call `watch` with the report after its opening and after each step.
 
-        The node calls back, and the player does not pull reports: a node decides itself which cases are under way at a
-        time, for many of them share what they wait for.
+        A case ends when `watch` returns False. The player does not pull reports: the node calls back, because it decides
+        itself which cases are under way at a time. Many of them can then wait for the same thing together.
         """
 
 
@@ -86,6 +88,7 @@ class Node(Protocol[CaseT_contra]):
 # Values that come from somewhere else
 
 LARGEST = 2**53
+"""Integers from here on are not all exact in a reader of JSON that has floats only, such as JavaScript's."""
 
 
 def is_integer(value: Any) -> bool:
@@ -94,16 +97,19 @@ def is_integer(value: Any) -> bool:
 
 
 def is_integers(value: Any, length: int | None = None) -> bool:
-    """Return whether a value is a list of integers, of that length if one is given."""
+    """Return whether a value is a list or tuple of integers, with exactly `length` of them unless that is None."""
     return isinstance(value, tuple | list) and (length is None or len(value) == length) and all(map(is_integer, value))
 
 
 def is_call(value: Any, steps: Mapping[str, Any]) -> bool:
-    """Return whether a value is a tuple of the name of one of these steps and as many arguments as the step `takes`."""
-    named = isinstance(value, tuple) and bool(value) and isinstance(value[0], str) and value[0] in steps
-    return named and len(value) == 1 + len(steps[value[0]].takes)
+    """Return whether a value has the form of a step: a tuple of a step's name and as many arguments as that step `takes`.
+
+    `steps` has the kinds of steps by name. The arguments themselves are not checked.
+    """
+    names_step = isinstance(value, tuple) and bool(value) and isinstance(value[0], str) and value[0] in steps
+    return names_step and len(value) == 1 + len(steps[value[0]].takes)
 
 
 def frozen(value: Any) -> Any:
-    """Return a JSON value with its lists as tuples."""
+    """Return a JSON value with all its lists, also those inside lists, as tuples."""
     return tuple(map(frozen, value)) if isinstance(value, list) else value

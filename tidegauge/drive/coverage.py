@@ -1,5 +1,10 @@
 """What a run or a log has exercised of the model, and the shortest scenario of the model for what it has not.
 
+A run drives a broker through cases and knows each step; a log is traces that were judged. A situation is an action with the
+outcome of each of its comparisons (such as HandleFetch with the fetch offset above the log end); a guard is one comparison
+with one outcome. A local step is a state of one broker and an input. A rule is a function of `impl.rules`; where it is a
+table, its result names the row that applied. An unlogged step is one that no source of traces logs.
+
 Rules of this file
 
 1. Runs and logs are counted alike: a driven step becomes the events that a broker would log (drive/broker/as_events.py).
@@ -13,7 +18,7 @@ Rules of this file
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -79,7 +84,10 @@ _FILE = "situations.json"
 
 
 class CoveredModel(NamedTuple):
-    """What one broker does in a model: situations, steps that nobody logs, and rows of rules ("rule: row")."""
+    """What one broker does in a model: situations, steps that nobody logs, and rows of rules ("rule: row").
+
+    Each has as its Example the shortest case that ends with it, and how many local steps of the model are of that kind.
+    """
 
     profile: str
     situations: dict[Situation, Example]
@@ -87,7 +95,7 @@ class CoveredModel(NamedTuple):
     rows: dict[str, Example]
 
     def guards(self) -> dict[Guard, Example]:
-        """Return each outcome of a comparison that a local step has."""
+        """Return every guard of the model's situations, each with the shortest case that shows it."""
         guards: dict[Guard, Example] = {}
         for situation, example in self.situations.items():
             for guard in situation.guards():
@@ -103,18 +111,19 @@ def model_of(profile: Profile) -> CoveredModel:
 
 @cache
 def shipped_models() -> Mapping[str, CoveredModel]:
-    """Return the models that the package has, by the name of their profile."""
+    """Read the models that are shipped with the package (situations.json), by the name of their profile."""
     text = files("tidegauge.drive").joinpath(_FILE).read_text(encoding="utf-8")
 
-    def example(local_steps: int, opening: Any, path: Any) -> Example:
+    def read_example(local_steps: int, opening: Any, path: Any) -> Example:
+        """Read the last three columns of a line, which `_as_lists` has written."""
         return Example(local_steps, BrokerCase(Opening(*frozen(opening)), frozen(path)))
 
     return {
         name: CoveredModel(
             name,
-            {Situation(action, tuple(outcomes)): example(*rest) for action, outcomes, *rest in model["situations"]},
-            {step: example(*rest) for step, *rest in model["unlogged"]},
-            {row: example(*rest) for row, *rest in model["rows"]},
+            {Situation(action, tuple(outcomes)): read_example(*rest) for action, outcomes, *rest in model["situations"]},
+            {step: read_example(*rest) for step, *rest in model["unlogged"]},
+            {row: read_example(*rest) for row, *rest in model["rows"]},
         )
         for name, model in json.loads(text).items()
     }
@@ -125,35 +134,37 @@ def shipped_models() -> Mapping[str, CoveredModel]:
 
 
 def explored(profile: Profile, graphs: Iterable[str] = COVERED) -> CoveredModel:
-    """Compute the model of a profile from graphs."""
+    """Compute the model of a profile from the graphs of these names."""
     model = CoveredModel(profile.name, {}, {}, {})
-    # The same local step in another graph, or behind other requests, is one.
-    seen: set[Any] = set()
-    for name in graphs:
-        steps = _steps_of_graph(name, profile, seen)
-        for step, reached in zip(steps, situations_of([step.events for step in steps]), strict=True):
-            for row in step.rows:
-                model.rows[row] = nearer(model.rows.get(row), Example(1, step.case))
-            # Consequences of a step are situations too; the local step is that of its action.
-            for position, situation in enumerate(reached):
-                example = Example(int(position == 0 < step.events.logged), step.case)
+    # The same local step in another graph, or behind other requests, is counted once.
+    counted_steps: set[Any] = set()
+    for graph in graphs:
+        local_steps = _steps_of_graph(graph, profile, counted_steps)
+        all_situations = situations_of([local_step.events for local_step in local_steps])
+        for (case, events, rows), situations in zip(local_steps, all_situations, strict=True):
+            for row in rows:
+                model.rows[row] = nearer(model.rows.get(row), Example(1, case))
+            for position, situation in enumerate(situations):
+                # The consequences of a step are situations, too; but the local step counts only for that of its action,
+                # which comes first where it is logged.
+                example = Example(int(position == 0 and events.logged > 0), case)
                 model.situations[situation] = nearer(model.situations.get(situation), example)
-            if not step.events.logged:
-                name_ = step.case.path[-1][0]
-                model.unlogged[name_] = nearer(model.unlogged.get(name_), Example(1, step.case))
+            if not events.logged:
+                step_name = case.path[-1][0]
+                model.unlogged[step_name] = nearer(model.unlogged.get(step_name), Example(1, case))
     return model
 
 
 class _LocalStep(NamedTuple):
-    """A local step: the shortest case that ends with it, its events, the rows of rules that were applied."""
+    """A local step: the shortest case that ends with it, its events, the rows of rules that it applied ("rule: row")."""
 
     case: BrokerCase
     events: StepEvents
     rows: Sequence[str]
 
 
-def _steps_of_graph(name: str, profile: Profile, seen: set[Any]) -> list[_LocalStep]:
-    """Return the local steps of a graph that are not in `seen`, and add them to it."""
+def _steps_of_graph(graph: str, profile: Profile, counted_steps: set[Any]) -> list[_LocalStep]:
+    """Return the local steps of a graph whose keys are not in `counted_steps`, and add their keys to that set."""
     count: Count = Counter()
     # By number of a state, the state and the step that first led to it.
     parents: dict[int, tuple[int, Step]] = {}
@@ -161,23 +172,33 @@ def _steps_of_graph(name: str, profile: Profile, seen: set[Any]) -> list[_LocalS
     steps: list[tuple[int, Step, StepEvents, list[str]]] = []
 
     def watch(source: int, edge: Edge, state: ReferenceBroker, step: Step, outcome: StepTaken) -> None:
-        """Note the first path to each state, and one example of each local step with the rules that it applied."""
+        """Note the first path to each state, and one example of each local step with the rules that it applied.
+
+        `every_step` calls this for each step of the graph, breadth first; `source` is the number of the state before it.
+        """
+        # State 0 is the start and has no parent.
         if edge.to:
             parents.setdefault(edge.to, (source, step))
+        # Without the last part of a local step: what waits and what fetch sessions remember changes no situation.
         key = state.opening, edge.takes[:3]
-        if key not in seen:
-            seen.add(key)
+        if key not in counted_steps:
+            counted_steps.add(key)
             steps.append((source, step, events_of_step(state, step, outcome), rows_of(count)))
+        # The next call must find the rules of its own step only.
         count.clear()
 
-    opening = every_step(GRAPHS[name].inputs(profile), profile, watch, counting(count))
+    opening = every_step(GRAPHS[graph].inputs(profile), profile, watch, counting(count))
     return [
-        _LocalStep(BrokerCase(opening, (*_run(parents, source), step)), events, rows) for source, step, events, rows in steps
+        _LocalStep(BrokerCase(opening, (*_shortest_path(parents, source), step)), events, rows)
+        for source, step, events, rows in steps
     ]
 
 
-def _run(parents: Mapping[int, tuple[int, Step]], state: int) -> Steps:
-    """Return the steps of a shortest run to a state."""
+def _shortest_path(parents: Mapping[int, tuple[int, Step]], state: int) -> Steps:
+    """Return the steps of a shortest path from the start to a state.
+
+    `parents`: by the number of a state, the number of the one before it on that path, and the step between.
+    """
     steps = []
     while state in parents:
         state, step = parents[state]
@@ -186,23 +207,25 @@ def _run(parents: Mapping[int, tuple[int, Step]], state: int) -> Steps:
 
 
 def rows_of(count: Count) -> list[str]:
-    """Return the rows that were applied, each as a text."""
-    return [": ".join(filter(None, applied)) for applied in count]
+    """Return the rows that were applied as texts, "rule: row"; "rule" alone for a rule that is no table."""
+    return [": ".join(filter(None, rule_and_row)) for rule_and_row in count]
 
 
 _CONFIG = Config(tuple(range(BROKER, BROKER + 4)))
+"""A trace needs the ids of its replicas: the driven broker and up to three peers."""
 
 
 def situations_of(steps: Sequence[StepEvents]) -> list[list[Situation]]:
-    """Return the situations of the events of each step, all computed at once."""
+    """Return for each step the situations of its events, in their order; all are computed at once, as columns."""
     events = tuple(event for step in steps for event in step.events)
-    codes, of_row = situation_codes(to_columns([Trace("", "", _CONFIG, events)], _CONFIG, counted=True))
-    following = iter(of_row.tolist())
-    return [[codes[next(following)] for _ in step.events] for step in steps]
+    distinct, index_of_row = situation_codes(to_columns([Trace("", "", _CONFIG, events)], _CONFIG, counted=True))
+    # A row per event, in order: each step takes as many as it has events.
+    following = iter(index_of_row.tolist())
+    return [[distinct[next(following)] for _ in step.events] for step in steps]
 
 
 def write_models(models: Iterable[CoveredModel], place: Path) -> None:
-    """Write models, a line an example: what changes with a rule can be read in a diff."""
+    """Write models to a JSON file with one line per example, so that a diff shows what changes with a rule."""
     parts = []
     for model in models:
         lists = ",\n".join(
@@ -214,16 +237,18 @@ def write_models(models: Iterable[CoveredModel], place: Path) -> None:
 
 
 def _as_lists(model: CoveredModel) -> dict[str, Any]:
+    """Return a model as lists, one per example: what it is an example of, the number of local steps, opening, path."""
+    # case[:2]: the opening and the path, without the name of the case.
     return {
-        "situations": [[*situation, n, *case[:2]] for situation, (n, case) in sorted(model.situations.items())],
-        "unlogged": [[step, n, *case[:2]] for step, (n, case) in sorted(model.unlogged.items())],
-        "rows": [[row, n, *case[:2]] for row, (n, case) in sorted(model.rows.items())],
+        "situations": [[*situation, count, *case[:2]] for situation, (count, case) in sorted(model.situations.items())],
+        "unlogged": [[step, count, *case[:2]] for step, (count, case) in sorted(model.unlogged.items())],
+        "rows": [[row, count, *case[:2]] for row, (count, case) in sorted(model.rows.items())],
     }
 
 
 FORMAT_VERSION = 1
-SCENARIOS_SHOWN = 3
-"""Scenarios that a text shows step by step; the JSON and the page have all."""
+SCENARIOS_SHOWN, ITEMS_SHOWN = 3, 12
+"""How much of what was not exercised a text lists: so much step by step, so much in all. The JSON and the page have all."""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -232,7 +257,12 @@ SCENARIOS_SHOWN = 3
 
 @dataclass
 class Exercised:
-    """What runs and logs have exercised: how often, and where first. `rules` are the judge's, by id."""
+    """What runs and logs have exercised: how often, and where first.
+
+    `model` is the name of the profile whose model they are held against, `sources` the names of the runs and logs. By
+    name of the step: `unlogged`. By "rule: row": `rows`, the rules of the reference. By id: `rules`, those of the judge.
+    `driven`: a run is among the sources; `judged`: a log is.
+    """
 
     model: str
     sources: list[str] = field(default_factory=list)
@@ -244,7 +274,7 @@ class Exercised:
     judged: bool = False
 
     def add(self, other: Self) -> None:
-        """Add what another run or log has exercised. Raises UsageError for one held against another model."""
+        """Add what other sources have exercised to this. Raises UsageError if they are held against another model."""
         if other.model != self.model:
             raise UsageError(
                 f"coverage: expected runs that are held against the model {self.model}, seen one against {other.model}; sum "
@@ -252,18 +282,23 @@ class Exercised:
             )
         self.sources += other.sources
         add(self.situations, other.situations)
-        for mine, theirs in ((self.unlogged, other.unlogged), (self.rows, other.rows), (self.rules, other.rules)):
-            add(mine, theirs)
+        add(self.unlogged, other.unlogged)
+        add(self.rows, other.rows)
+        add(self.rules, other.rules)
         self.driven, self.judged = self.driven or other.driven, self.judged or other.judged
 
 
 MOST_REMEMBERED = 20_000
-"""Steps of which the situations are computed at once."""
+"""About how many steps are kept before their situations are computed, all at once, and added."""
 
 
 @dataclass
 class _PlayedStep:
-    """A step behind certain others, which several cases have: the first of them, the broker after it, its events."""
+    """A step after certain other steps, which all cases that begin alike share.
+
+    `place` names the first such case and the step; `state` is the broker after it; `rows`: how often it applied each row
+    of a rule; `times`: how many cases have taken it.
+    """
 
     place: str
     step: str
@@ -276,11 +311,16 @@ class _PlayedStep:
 def exercised_by_run(
     source: str, cases: Sequence[BrokerCase], ended: Mapping[BrokerCase, int], profile: Profile
 ) -> Exercised:
-    """Return what a run has exercised; `ended`: the step at which a case differed, which shows nothing any more."""
-    made, count = Exercised(model_of(profile).profile, [source], driven=True), Counter[tuple[str, str]]()
+    """Return what a run has exercised, by taking the reference through the same cases.
+
+    `ended`: by case that differed, the number of the step (from 1) after which it did. That step and those after it are
+    not counted: the broker did something else than the reference. `source` is the name of the run.
+    """
+    exercised, count = Exercised(model_of(profile).profile, [source], driven=True), Counter[tuple[str, str]]()
     played: dict[tuple[Any, ...], _PlayedStep] = {}
     for number, case in enumerate(cases, start=1):
         state = opened(case.opening, profile, counting(count))
+        # A nested pair of the steps before and the last one: it names the beginning that cases share.
         key: tuple[Any, ...] = (case.opening,)
         for at, step in enumerate(case.path[: ended.get(case, len(case.path) + 1) - 1], start=1):
             key = (key, step)
@@ -293,52 +333,48 @@ def exercised_by_run(
                     outcome = None
                 if outcome is None:
                     break
-                place, rows = (
-                    f"{case.name or f'path {number:,}'}, step {at}",
-                    dict(zip(rows_of(count), count.values(), strict=True)),
-                )
+                place = f"{case.name or f'path {number:,}'}, step {at}"
+                rows = dict(zip(rows_of(count), count.values(), strict=True))
                 after = read_by_consumer(outcome.state)
                 played[key] = _PlayedStep(place, step[0], after, events_of_step(state, step, outcome), rows)
             state = played[key].state
             played[key].times += 1
         if len(played) > MOST_REMEMBERED:
-            _count(made, played.values())
+            _add_played(exercised, played.values())
             played = {}
-    _count(made, played.values())
-    return made
+    _add_played(exercised, played.values())
+    return exercised
 
 
-def _count(made: Exercised, played: Collection[_PlayedStep]) -> None:
-    """Add the situations, unlogged steps and rows of rules of played steps to what was exercised."""
-    for step, reached in zip(played, situations_of([step.events for step in played]), strict=True):
+def _add_played(exercised: Exercised, played: Collection[_PlayedStep]) -> None:
+    """Add the situations, unlogged steps and rows of rules of played steps to `exercised`."""
+    for step, situations in zip(played, situations_of([step.events for step in played]), strict=True):
         seen = Seen(step.times, step.place)
-        for situation in reached:
-            add(made.situations, {situation: seen})
+        for situation in situations:
+            add(exercised.situations, {situation: seen})
         if not step.events.logged:
-            add(made.unlogged, {step.step: seen})
-        add(made.rows, {row: Seen(often * step.times, step.place) for row, often in step.rows.items()})
+            add(exercised.unlogged, {step.step: seen})
+        add(exercised.rows, {row: Seen(times * step.times, step.place) for row, times in step.rows.items()})
 
 
 def exercised_by_controller(
     source: str, cases: Sequence[ControllerCase], ended: Mapping[ControllerCase, int], profile: Profile
 ) -> Exercised:
-    """Return what a run has exercised of a controller; `ended`: the step at which a case differed."""
+    """Return what a run has exercised of a controller; `ended`: by case that differed, the number of the step (from 1)."""
     situations, responses = exercised_control(cases, ended, profile)
     return Exercised(model_of(profile).profile, [source], situations, responses, driven=True)
 
 
 def exercised_by_check(source: str, report: Report) -> Exercised:
-    """Return what the traces of a report have exercised."""
+    """Return what the judged traces of a report have exercised, of the model of the first profile they were judged by."""
     profiles = (name for checked in report.inputs for name in sorted(checked.profiles))
-    made = Exercised(model_of(profile_named(next(profiles, SAFE.name))).profile, [source], judged=True)
+    exercised = Exercised(model_of(profile_named(next(profiles, SAFE.name))).profile, [source], judged=True)
     for checked in report.inputs:
-        add(made.situations, checked.situations)
-    made.rules = {
-        rule.rule.id: Seen(rule.tally.held + rule.tally.failed, "")
-        for rule in report.rules
-        if rule.tally.held + rule.tally.failed
-    }
-    return made
+        add(exercised.situations, checked.situations)
+    # A rule is exercised where it was decided, one way or the other. The report does not say where first.
+    decisions = {rule.rule.id: rule.tally.held + rule.tally.failed for rule in report.rules}
+    exercised.rules = {rule: Seen(times, "") for rule, times in decisions.items() if times}
+    return exercised
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -346,9 +382,11 @@ def exercised_by_check(source: str, report: Report) -> Exercised:
 
 
 class Untouched(NamedTuple):
-    """What nothing has exercised: in words, how many local steps of the model there are, the shortest case.
+    """Something of the model that nothing has exercised.
 
-    `missing`: fields that no event of the action reports, and that would tell.
+    `action` is the action, or "steps" or "rule"; `says` is the guard in words, the unlogged step or the row of a rule, ""
+    where nothing of the action was exercised. `example`: the shortest case, and how many local steps of the model there
+    are. `missing`: fields that no event of the action reports, so that a log could not show it.
     """
 
     action: str
@@ -368,7 +406,7 @@ class Share(NamedTuple):
 
 
 class ActionShare(NamedTuple):
-    """An action: how often, and where first; its exercised guards with the same, and how many of the model's they are."""
+    """An exercised action: how often, and where first; its exercised guards with the same; its share of the model's."""
 
     action: str
     seen: Seen
@@ -377,13 +415,16 @@ class ActionShare(NamedTuple):
 
     @property
     def beyond(self) -> int:
-        """How many of the guards no step of the model has: what refused requests show."""
+        """How many of the exercised guards no step of the model has; requests that are refused show such ones."""
         return len(self.guards) - self.share.exercised
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """What was exercised of a model, and what was not, nearest first."""
+    """What was exercised of a model, and what was not, that with the shortest case first.
+
+    `shares`: by what is counted ("actions", "guards", ...), in the order in which a text lists them.
+    """
 
     exercised: Exercised
     shares: Mapping[str, Share]
@@ -397,86 +438,102 @@ class Coverage:
 
 
 def coverage_of(exercised: Exercised) -> Coverage:
-    """Hold what was exercised against the model."""
-    model = _held_against(exercised)
-    guards = model.guards()
+    """Compare what was exercised with the model: how much of each kind, and what of it was not exercised."""
+    model = _model_for(exercised)
+    model_guards = model.guards()
+    model_actions: dict[str, Example] = {}
+    for situation, example in model.situations.items():
+        model_actions[situation.action] = nearer(model_actions.get(situation.action), example)
     seen_guards: dict[Guard, Seen] = {}
     seen_actions: dict[str, Seen] = {}
     for situation, seen in exercised.situations.items():
         add(seen_actions, {situation.action: seen})
         add(seen_guards, dict.fromkeys(situation.guards(), seen))
-    reported = {(guard.action, guard.left, guard.right) for guard in seen_guards}
-    nearest: dict[str, Example] = {}
-    for situation, example in model.situations.items():
-        nearest[situation.action] = nearer(nearest.get(situation.action), example)
-    untouched = [Untouched(name, "", example) for name, example in nearest.items() if name not in seen_actions]
-    for guard, example in guards.items():
-        if guard.action in seen_actions and guard not in seen_guards:
-            is_reported = (guard.action, guard.left, guard.right) in reported
-            missing = () if is_reported or not exercised.judged else tuple(filter(None, (guard.left, guard.right)))
-            untouched.append(Untouched(guard.action, str(guard), example, missing))
-    local = _local_steps(exercised, model)
     shares = {
-        "actions": Share(len(seen_actions.keys() & nearest.keys()), len(nearest)),
-        "guards": Share(len(seen_guards.keys() & guards.keys()), len(guards)),
-        "local steps": local,
+        "actions": Share(len(seen_actions.keys() & model_actions.keys()), len(model_actions)),
+        "guards": Share(len(seen_guards.keys() & model_guards.keys()), len(model_guards)),
+        "local steps": _local_steps(exercised, model),
     }
     if exercised.judged:
         shares = {"rules of the judge": Share(len(exercised.rules), len(rulebook())), **shares}
+    untouched = [Untouched(action, "", example) for action, example in model_actions.items() if action not in seen_actions]
+    # An action that was not exercised stands in the list already: its guards are not listed besides.
+    unseen_guards = {
+        guard: example
+        for guard, example in model_guards.items()
+        if guard.action in seen_actions and guard not in seen_guards
+    }
+    untouched += _untouched_guards(unseen_guards, seen_guards, in_log=exercised.judged)
     untouched += [
-        Untouched("steps", name, example) for name, example in model.unlogged.items() if name not in exercised.unlogged
+        Untouched("steps", step, example) for step, example in model.unlogged.items() if step not in exercised.unlogged
     ]
+    # A row is "rule: row", or the name of a rule that is no table.
     if model.rows:
-        names = {row.partition(":")[0] for row in model.rows}
+        rules = {row.partition(":")[0] for row in model.rows}
         applied = with_callees({row.partition(":")[0] for row in exercised.rows})
-        shares["rules of the reference"] = Share(len(applied & names), len(names))
-        shares["rows of their tables"] = Share(len((exercised.rows.keys() | applied) & model.rows.keys()), len(model.rows))
         # A rule that is no table and that another calls was applied without being counted.
         rows = exercised.rows.keys() | applied
+        shares["rules of the reference"] = Share(len(applied & rules), len(rules))
+        shares["rows of their tables"] = Share(len(rows & model.rows.keys()), len(model.rows))
         untouched += [Untouched("rule", row, example) for row, example in model.rows.items() if row not in rows]
+    # First what a shorter case shows, then what stands for more local steps; last what the log could not have shown.
     untouched.sort(key=lambda item: (bool(item.missing), len(item.example.case.path), -item.example.local_steps, item[:2]))
-    every = tuple(
-        ActionShare(
-            action,
-            seen_actions[action],
-            {guard: seen_guards[guard] for guard in sorted(seen_guards) if guard.action == action},
-            Share(
-                sum(guard.action == action for guard in seen_guards.keys() & guards.keys()),
-                sum(guard.action == action for guard in guards),
-            ),
-        )
+    action_shares = tuple(
+        _action_share(action, seen_actions[action], seen_guards, model_guards)
         for action in COMPARISONS
         if action in seen_actions
     )
-    return Coverage(exercised, shares, every, tuple(untouched))
+    return Coverage(exercised, shares, action_shares, tuple(untouched))
+
+
+def _untouched_guards(
+    unseen_guards: Mapping[Guard, Example], seen_guards: Collection[Guard], *, in_log: bool
+) -> Iterator[Untouched]:
+    """Yield the guards that were not exercised. In a log those whose comparison never had any outcome lack its fields."""
+    compared = {(guard.action, guard.left, guard.right) for guard in seen_guards}
+    for guard, example in unseen_guards.items():
+        lacks_fields = in_log and (guard.action, guard.left, guard.right) not in compared
+        # `right` is "" where a field is compared with nothing (see Comparison).
+        missing = tuple(filter(None, (guard.left, guard.right))) if lacks_fields else ()
+        yield Untouched(guard.action, str(guard), example, missing)
+
+
+def _action_share(
+    action: str, seen: Seen, seen_guards: Mapping[Guard, Seen], model_guards: Collection[Guard]
+) -> ActionShare:
+    """Return an exercised action with its guards, those of all actions being given. `seen`: how often, and where first."""
+    own_guards = {guard: seen_guards[guard] for guard in sorted(seen_guards) if guard.action == action}
+    own_model_guards = {guard for guard in model_guards if guard.action == action}
+    return ActionShare(action, seen, own_guards, Share(len(own_guards.keys() & own_model_guards), len(own_model_guards)))
 
 
 def _local_steps(exercised: Exercised, model: CoveredModel) -> Share:
-    """Return how many local steps are in a situation that was exercised."""
-    reached: set[Situation] = set()
+    """Return how many local steps of the model are in a situation that was exercised, or are an unlogged step that was."""
+    exercised_situations: set[Situation] = set()
     for situation in exercised.situations:
-        # What the event of a driven step does not have is not there.
+        # An event of a driven step has every field that the step has: its situation is that of the model, and no other.
         if situation in model.situations and not exercised.judged:
-            reached.add(situation)
+            exercised_situations.add(situation)
             continue
         fitting = [other for other in model.situations if situation.fits(other)]
         # Rule 3: an event of which too little is reported may be any of several.
         if len(fitting) == 1:
-            reached.update(fitting)
-    done = sum(model.situations[situation].local_steps for situation in reached)
-    total = sum(example.local_steps for example in model.situations.values())
-    done += sum(example.local_steps for step, example in model.unlogged.items() if step in exercised.unlogged)
-    total += sum(example.local_steps for example in model.unlogged.values())
-    return Share(done, total)
+            exercised_situations.update(fitting)
+    count = sum(model.situations[situation].local_steps for situation in exercised_situations)
+    count += sum(example.local_steps for step, example in model.unlogged.items() if step in exercised.unlogged)
+    total = sum(example.local_steps for example in (*model.situations.values(), *model.unlogged.values()))
+    return Share(count, total)
 
 
-def _held_against(exercised: Exercised) -> CoveredModel:
-    """Return the part of the model that could have been exercised: of a broker, of a controller, or of both."""
+def _model_for(exercised: Exercised) -> CoveredModel:
+    """Return the part of the shipped models that these sources could have exercised: of a broker, a controller, or both."""
     model, control = shipped_models()[exercised.model], shipped_control()
     actions_seen = {situation.action for situation in exercised.situations}
+    # Only a run of a controller counts requests with their responses (drive/controller/coverage.py, rule 1).
     drives_controller = not exercised.unlogged.keys().isdisjoint(control.responses)
     # A run of a controller alone says nothing of brokers, and logs without a controller nothing of that.
     has_broker = exercised.judged or bool(actions_seen - CONTROLLER_ACTIONS) or not drives_controller
+    # Only a run of a broker applies rules of the reference, so their rows tell that there was one.
     drives_broker = exercised.driven and (bool(exercised.rows) or not drives_controller)
     situations: dict[Situation, Example] = {**model.situations} if has_broker else {}
     unlogged: dict[str, Example] = {**model.unlogged} if drives_broker else {}
@@ -490,26 +547,26 @@ def _held_against(exercised: Exercised) -> CoveredModel:
 
 def coverage_text(coverage: Coverage) -> str:
     """Return the coverage as text: the shares, then what was not exercised, the nearest with their steps."""
-    by = ", ".join(coverage.exercised.sources)
-    lines = [f"coverage of the model {coverage.exercised.model}, suite {SUITE_VERSION}, by {by}"]
+    sources = ", ".join(coverage.exercised.sources)
+    lines = [f"coverage of the model {coverage.exercised.model}, suite {SUITE_VERSION}, by {sources}"]
     lines += [f"  {name:<22} {share}" for name, share in coverage.shares.items()]
     if undecided := coverage.undecided_rules:
         lines.append(f"no decision on {', '.join(undecided)}")
     if coverage.untouched:
         lines.append("not exercised, the nearest first")
     for item in coverage.untouched[:SCENARIOS_SHOWN]:
-        lines.append(f"  {_says(item)}:")
+        lines.append(f"  {_untouched_text(item)}:")
         lines += [f"    {at:>2}  {any_step_text(step)}" for at, step in enumerate(item.example.case.path, start=1)]
-    for item in coverage.untouched[SCENARIOS_SHOWN : 4 * SCENARIOS_SHOWN]:
-        lines.append(f"  {_says(item)}")
-    more = len(coverage.untouched) - 4 * SCENARIOS_SHOWN
+    for item in coverage.untouched[SCENARIOS_SHOWN:ITEMS_SHOWN]:
+        lines.append(f"  {_untouched_text(item)}")
+    more = len(coverage.untouched) - ITEMS_SHOWN
     if more > 0:
         lines.append(f"  and {more} more; --coverage FILE has all with their steps")
     return "\n".join(map(visible, lines))
 
 
-def _says(item: Untouched) -> str:
-    """Return the line of something that no run has exercised, with the length of the shortest path to it."""
+def _untouched_text(item: Untouched) -> str:
+    """Return the line of something that nothing has exercised, with the length of the shortest path to it."""
     says = f"{item.action}: {item.says}" if item.says else item.action
     missing = f"; no event reports {' and '.join(item.missing)}" if item.missing else ""
     return f"{says}; {counted(len(item.example.case.path), 'step')}{missing}"
@@ -520,28 +577,28 @@ def _says(item: Untouched) -> str:
 
 
 def coverage_json(coverage: Coverage) -> str:
-    """Return the coverage as JSON; `exercised` is what `tidegauge coverage` adds up."""
+    """Return the coverage as the text of a JSON file, which `read_exercised` reads."""
     return json.dumps(as_json(coverage), indent=1) + "\n"
 
 
 def as_json(coverage: Coverage) -> dict[str, Any]:
-    """Return the coverage as plain data."""
-    made = coverage.exercised
+    """Return the coverage as plain data. Its value "exercised" is what `tidegauge coverage` reads back and adds up."""
+    exercised = coverage.exercised
     return {
         "coverage": FORMAT_VERSION,
         "tool": {"name": "tidegauge", "version": PACKAGE_VERSION, "suite": SUITE_VERSION},
-        "model": made.model,
-        "sources": made.sources,
+        "model": exercised.model,
+        "sources": exercised.sources,
         "shares": {name: share._asdict() for name, share in coverage.shares.items()},
         "exercised": {
-            "driven": made.driven,
-            "judged": made.judged,
+            "driven": exercised.driven,
+            "judged": exercised.judged,
             "situations": [
                 {"action": action, "outcomes": [*outcomes], **seen._asdict()}
-                for (action, outcomes), seen in sorted(made.situations.items())
+                for (action, outcomes), seen in sorted(exercised.situations.items())
             ],
             **{
-                name: {key: seen._asdict() for key, seen in sorted(getattr(made, name).items())}
+                name: {key: seen._asdict() for key, seen in sorted(getattr(exercised, name).items())}
                 for name in ("unlogged", "rows", "rules")
             },
         },
@@ -562,17 +619,20 @@ def as_json(coverage: Coverage) -> dict[str, Any]:
 
 
 def any_step_text(step: Step) -> str:
-    """Write a step of the contract of a broker or of a controller."""
+    """Return a step of either contract, a controller's or a broker's, on one line. Their names tell them apart."""
     return step_line(step) if step[0] in REQUESTS else step_text(step)
 
 
 def any_step_json(step: Step) -> dict[str, Any]:
-    """Return such a step as plain data."""
+    """Return a step of either contract, a controller's or a broker's, as plain data: its name and arguments by name."""
     return step_as_json(step) if step[0] in REQUESTS else step_json(step)
 
 
 def step_words(step: Step) -> str:
-    """Return what a step does, in the words of the catalog or of the controller's contract."""
+    """Return in a sentence what a step of either contract does: as the controller's contract or the catalog of actions says.
+
+    A broker's step that is no action of the catalog is returned as its line.
+    """
     if step[0] in REQUESTS:
         return REQUESTS[step[0]].says
     action = actions().get(action_of(step))
@@ -580,7 +640,7 @@ def step_words(step: Step) -> str:
 
 
 def read_exercised(place: Path) -> Exercised:
-    """Read what a file of `--coverage` or `--results` says was exercised. Raises UsageError for what is none."""
+    """Read what was exercised from a JSON file that --coverage or --results has written. Raises UsageError for any other."""
     try:
         return _exercised(json.loads(place.read_text(encoding="utf-8")))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
@@ -591,65 +651,76 @@ def read_exercised(place: Path) -> Exercised:
 
 
 def _exercised(data: dict[str, Any]) -> Exercised:
-    """Read what a report says was exercised. Raises ValueError or KeyError for what is no such report."""
+    """Read what was exercised from the JSON of `as_json`. Raises ValueError, KeyError or the like for any other."""
+    # Results have the coverage as a value of that name; in a file of coverage the same name has the version of its format.
     data = data["coverage"] if isinstance(data.get("coverage"), dict) else data
     if data["coverage"] != FORMAT_VERSION or data["model"] not in shipped_models():
         raise ValueError(f"version {data['coverage']!r}, model {data['model']!r}")
-    made = data["exercised"]
-    seen = {
-        name: {str(key): Seen(int(value["times"]), str(value["first"])) for key, value in made[name].items()}
-        for name in ("unlogged", "rows", "rules")
+    exercised = data["exercised"]
+    by_kind = {
+        kind: {str(key): Seen(int(value["times"]), str(value["first"])) for key, value in exercised[kind].items()}
+        for kind in ("unlogged", "rows", "rules")
     }
-    situations = {_situation(each): Seen(int(each["times"]), str(each["first"])) for each in made["situations"]}
-    sources, driven, judged = [str(source) for source in data["sources"]], bool(made["driven"]), bool(made["judged"])
-    return Exercised(data["model"], sources, situations, **seen, driven=driven, judged=judged)
+    situations = {_situation(row): Seen(int(row["times"]), str(row["first"])) for row in exercised["situations"]}
+    sources, driven, judged = list(map(str, data["sources"])), bool(exercised["driven"]), bool(exercised["judged"])
+    return Exercised(data["model"], sources, situations, **by_kind, driven=driven, judged=judged)
 
 
-def _situation(data: Mapping[str, Any]) -> Situation:
-    """Read a situation: an action with the outcome of each of its comparisons. Raises ValueError."""
-    action, outcomes = data["action"], tuple(map(str, data["outcomes"]))
+def _situation(row: Mapping[str, Any]) -> Situation:
+    """Read a situation from its "action" and "outcomes", one for each comparison of the action. Raises ValueError."""
+    action, outcomes = row["action"], tuple(map(str, row["outcomes"]))
     if len(outcomes) != len(COMPARISONS[action]):
         raise ValueError(f"{len(outcomes)} outcomes of {action}")
     return Situation(action, outcomes)
 
 
 def results_of_run(run: DriveRun[BrokerCase], exercised: Exercised, profile: Profile, target: str) -> RunResults:
-    """Return the results of a driven broker."""
-    made = results_of_differences([each.shown for each in run.failures], run.exit_code, exercised, profile)
-    return made._replace(target=target or run.name, failures=tuple(each.text for each in run.failures))
+    """Return the results of a driven broker. `target` is its name in the results, "" for the name that it declares."""
+    shown = [failure.shown for failure in run.failures]
+    results = results_of_differences(shown, run.exit_code, exercised, profile)
+    return results._replace(target=target or run.name, failures=tuple(failure.text for failure in run.failures))
 
 
 def results_of_controller(run: DriveRun[ControllerCase], exercised: Exercised, target: str) -> RunResults:
-    """Return the results of a driven controller: a difference in a registration does not tell which rule is broken."""
+    """Return the results of a driven controller. `target` is its name in the results, "" for the name that it declares.
+
+    They have no verdicts on rules: a difference in a registration does not tell which rule is broken.
+    """
     verdict = {CONFORMS: PASS, FAILS: FAIL}.get(run.exit_code, UNDECIDED)
-    failures = tuple(each.text for each in run.failures)
+    failures = tuple(failure.text for failure in run.failures)
     return RunResults("drive", target or run.name, verdict, run.exit_code, {}, failures, brief_json(exercised))
 
 
 def results_of_differences(
     shown: Sequence[Difference[BrokerCase]], exit_code: int, exercised: Exercised, profile: Profile
 ) -> RunResults:
-    """Return the verdicts on the rules of which the reference has a function: some fail by a difference."""
-    failed = Counter(name for each in shown for name in blamed(each, profile))
+    """Return the results of a driven broker without target and texts: verdicts on the rules that the reference implements.
+
+    `shown` has a difference for each kind of failure. A rule fails if such a difference is blamed on it, and passes if the
+    run has applied its function.
+    """
+    failed = Counter(rule for difference in shown for rule in blamed(difference, profile))
     applied: Counter[str] = Counter()
     for row, seen in exercised.rows.items():
         # A rule that calls another has applied that one, too.
-        for name in with_callees({row.partition(":")[0]}):
-            applied[name] += seen.times
+        for function in with_callees({row.partition(":")[0]}):
+            applied[function] += seen.times
     rules, sharing = {}, Counter(rule.impl for rule in rulebook().values())
     for rule in rulebook().values():
+        # A rule of a family that no reported field shows could not fail here, so it has no verdict.
         if rule.impl.startswith("impl.rules:") and family_of(rule.id) in SHOWN_BY_FIELDS:
             times = applied[rule.impl.partition(":")[2]]
             # Where several rules share a function, a difference does not tell which of them is broken.
             shared, times_failed = sharing[rule.impl] > 1, failed[rule.id]
             verdict = (UNDECIDED if shared else FAIL) if times_failed else PASS if times else NOT_EXERCISED
+            # The last two counts are those of FAIL and of UNDECIDED.
             rules[rule.id] = RuleCounts(verdict, times, *((0, times_failed) if shared else (times_failed, 0)))
     verdict = {CONFORMS: PASS, FAILS: FAIL}.get(exit_code, UNDECIDED)
     return RunResults("drive", "", verdict, exit_code, rules, coverage=brief_json(exercised))
 
 
 def brief_json(exercised: Exercised) -> dict[str, Any]:
-    """Return the coverage as plain data without scenarios, as results keep it."""
+    """Return the coverage as plain data without what was not exercised: what the results of a run keep of it."""
     return {name: value for name, value in as_json(coverage_of(exercised)).items() if name != "not_exercised"}
 
 
@@ -658,7 +729,7 @@ def brief_json(exercised: Exercised) -> dict[str, Any]:
 
 
 def write_coverage(coverage: Coverage, place: str | Path) -> None:
-    """Write a page to a file that ends in .html, JSON to any other."""
+    """Write the coverage to a file: a page of HTML if its name ends in .html or .htm, else JSON."""
     text = coverage_page(coverage) if str(place).endswith((".html", ".htm")) else coverage_json(coverage)
     with replacing(place) as beside:
         beside.write_text(text, encoding="utf-8", errors="backslashreplace")

@@ -1,12 +1,17 @@
-"""The kill matrix: every known bug in a broker of its own, and who catches it.
+"""The kill matrix: a row for every known bug, a column for every kind of test, and whether that test catches the bug.
+
+A bug is a wrong rule, another value of a profile's switch, or a wrong step (what is in neither); it is put into a broker of
+its own. A cover is paths that take every local step of a graph of the model. A path is shrunk by leaving out steps while the
+broker still differs on it. The matrix is committed as kill_matrix.json, and a run is compared with that.
 
 Rules of this file
 
 1. Three columns: the judge on traces of a cluster that has the bug, the covers of the graphs, random walks. For the last two
    the broker is a program behind stdio, as anybody's.
 2. Graphs are taken from the smallest on, walks from the first on, until one differs; what differs is shrunk.
-3. A wrong step is the contract's: the cluster that traces come from does not take it, so the judge has no say. A switch may
-   change what no rule of the judge is about, or nothing within the smaller bounds: that is told, and the others must see it.
+3. A wrong step is a step of the contract: the cluster that traces come from does not take it, so nothing is judged. A switch
+   may change what no rule of the judge is about, or nothing within the smaller bounds: its row says so (`fate`), and the
+   other columns must catch it.
 """
 
 import json
@@ -55,7 +60,11 @@ class Caught:
 
 @dataclass(frozen=True)
 class BugRow:
-    """One bug. `judge` has the rules that fail on its traces; `fate` says what became of it there."""
+    """One bug, and what each column found; None or () is nothing.
+
+    `judge` has the rules of the judge that fail on its traces; `fate` says in words what became of the bug in that column.
+    `cover` and `walks` have the first path that catches it.
+    """
 
     name: str
     fate: str
@@ -71,7 +80,10 @@ class BugRow:
 
 @dataclass(frozen=True)
 class Matrix:
-    """All rows, and what was exercised for them: rules of the judge, rules of impl.rules, rows of their tables."""
+    """All rows, the seed of the walks, and what was exercised on the way.
+
+    `judged`: the rules of the judge that were decided; `applied`: the rules of impl.rules, and rows of their tables.
+    """
 
     seed: int
     rows: tuple[BugRow, ...]
@@ -80,17 +92,21 @@ class Matrix:
 
 
 def text_of(row: BugRow, sentence: str) -> str:
-    """Return a bug's row as text, with a sentence about the bug."""
-    seen = [f"judge: {', '.join(row.judge[:4]) or row.fate}"]
-    seen += [
+    """Return a bug's row as two lines: its columns, and below them a sentence about the bug."""
+    columns = [f"judge: {', '.join(row.judge[:4]) or row.fate}"]
+    columns += [
         f"{name}: " + ("not seen" if caught is None else f"{caught.where}, {caught.steps} steps")
         for name, caught in (("cover", row.cover), ("walks", row.walks))
     ]
-    return f"{row.name:<32} {' | '.join(seen)}\n{'':<32} {sentence}"
+    return f"{row.name:<32} {' | '.join(columns)}\n{'':<32} {sentence}"
 
 
-def wrong(matrix: Matrix, rules: Mapping[str, str], elsewhere: Mapping[str, str]) -> list[str]:
-    """Return what fails the build, a line each. `rules`: what must be exercised; `elsewhere`: what other tests exercise."""
+def build_failures(matrix: Matrix, rules: Mapping[str, str], elsewhere: Mapping[str, str]) -> list[str]:
+    """Return a line for each bug that survives, and for each rule that no bug exercises though it must be.
+
+    `rules`: by rule that must be exercised, a sentence about it; `elsewhere`: by rule that no bug exercises, the file of the
+    tests that do. An entry of `elsewhere` that a bug exercises by now is a failure, too.
+    """
     lines = [f"{row.name} survives: no column catches it" for row in matrix.rows if row.survives]
     exercised = matrix.judged | matrix.applied
     lines += [
@@ -103,29 +119,30 @@ def wrong(matrix: Matrix, rules: Mapping[str, str], elsewhere: Mapping[str, str]
 
 
 def differences(committed: Matrix, matrix: Matrix) -> list[str]:
-    """Return what differs from the committed matrix, a line each."""
+    """Return a line for each row that is not as in the committed matrix, and for each of the two sets that is not."""
     before, now = {row.name: row for row in committed.rows}, {row.name: row for row in matrix.rows}
     lines = [f"{name}: expected {before.get(name)}; seen {row}" for name, row in now.items() if before.get(name) != row]
     lines += [f"{name}: expected {row}; seen nothing" for name, row in before.items() if name not in now]
-    for name, was, seen in (("judged", committed.judged, matrix.judged), ("applied", committed.applied, matrix.applied)):
-        if was != seen:
-            lines.append(f"{name}: expected {_words(was - seen)} more and {_words(seen - was)} less")
+    for name, was, now_is in (("judged", committed.judged, matrix.judged), ("applied", committed.applied, matrix.applied)):
+        if was != now_is:
+            lines.append(f"{name}: expected {_listed(was - now_is)} more and {_listed(now_is - was)} less")
     return lines
 
 
-def _words(words: Collection[str]) -> str:
-    return ", ".join(sorted(words)) or "nothing"
+def _listed(names: Collection[str]) -> str:
+    """Return names in alphabetical order with commas between, or "nothing"."""
+    return ", ".join(sorted(names)) or "nothing"
 
 
 def to_json(matrix: Matrix) -> str:
-    """Return the text of the file."""
+    """Return the text of kill_matrix.json for a matrix; `of_json` reads it back."""
     rows = {row.name: {key: value for key, value in asdict(row).items() if key != "name"} for row in matrix.rows}
     document = {"seed": matrix.seed, "judged": sorted(matrix.judged), "applied": sorted(matrix.applied), "rows": rows}
     return json.dumps(document, indent=1) + "\n"
 
 
 def of_json(text: str) -> Matrix:
-    """Read the text of the file."""
+    """Read a matrix from the text of kill_matrix.json."""
     document = json.loads(text)
     rows = tuple(
         BugRow(name, row["fate"], tuple(row["judge"]), _caught(row["cover"]), _caught(row["walks"]))
@@ -134,12 +151,13 @@ def of_json(text: str) -> Matrix:
     return Matrix(document["seed"], rows, frozenset(document["judged"]), frozenset(document["applied"]))
 
 
-def _caught(saved: Mapping[str, str | int] | None) -> Caught | None:
-    return None if saved is None else Caught(str(saved["where"]), int(saved["steps"]))
+def _caught(document: Mapping[str, str | int] | None) -> Caught | None:
+    """Read the value of one column of a row; null is a column that does not catch the bug."""
+    return None if document is None else Caught(str(document["where"]), int(document["steps"]))
 
 
 def expected() -> Matrix:
-    """Return the committed matrix."""
+    """Read the committed matrix, which a new one is compared with."""
     return of_json(MATRIX_FILE.read_text(encoding="utf-8"))
 
 
@@ -173,16 +191,22 @@ takes T2 is seen before; the others need fields that traces of the model do not 
 
 ORDER = ("isr", "acks", "stops", "crash", "starts", "two", "waits", "both", "session_starts", "sessions", "session_waits")
 GRAPHS = ("small", *sorted(USUAL, key=ORDER.index))
-"""From the smallest on."""
+"""The names of the graphs whose covers are played, from the smallest graph on."""
 
 WALKS = 600
+"""How many random walks a bug gets."""
 CHUNK = 60
+"""How many cases are played together before it is looked whether one of them differs."""
 
 NO_TRACES, NO_RULE_FAILS = "no traces", "no rule fails"
+"""What `BugRow.fate` says of a bug that nothing was judged of, and of one whose traces no rule of the judge rejects."""
 
 
 class Killed(NamedTuple):
-    """A row, which rules were exercised for it, and how long cover and walks took until the shrunk path was there."""
+    """A row, the rules of the judge that were decided for it, and the seconds that the cover and the walks took.
+
+    The seconds include shrinking the path.
+    """
 
     row: BugRow
     judged: frozenset[str]
@@ -190,13 +214,13 @@ class Killed(NamedTuple):
 
 
 def kill(bug: DrivenBug, seed: int, count: Count) -> Killed:
-    """Compute all three columns of one bug."""
+    """Compute all three columns of one bug. The rules that the right reference applies are added to `count`."""
     judged = _judged(bug, seed)
     with StdioNode(python_command("tidegauge.drive.transports.serve", "--fault", bug.name)) as node:
         began = time.monotonic()
-        cover = _driven(node, bug, _cover(bug), count)
+        cover = _first_caught(node, bug, _cover_chunks(bug), count)
         between = time.monotonic()
-        walks = _driven(node, bug, _walks(bug, seed), count)
+        walks = _first_caught(node, bug, _walk_chunks(bug, seed), count)
         ended = time.monotonic()
     if judged is None:
         return Killed(BugRow(bug.name, NO_TRACES, (), cover, walks), frozenset(), (between - began, ended - between))
@@ -206,7 +230,7 @@ def kill(bug: DrivenBug, seed: int, count: Count) -> Killed:
 
 
 def _judged(bug: DrivenBug, seed: int) -> Judged | None:
-    """Judge traces of a cluster that has the bug; None for a wrong step, which no cluster takes (rule 3)."""
+    """Judge traces of a cluster that has the bug; return None for a wrong step, which no cluster takes (rule 3)."""
     if bug.wrong_step is not None:
         return None
     fault = FAULTS.get(bug.name)
@@ -216,36 +240,43 @@ def _judged(bug: DrivenBug, seed: int) -> Judged | None:
     return judged_within(places, bug.rules, bug.switches, seed)
 
 
-def _cover(bug: DrivenBug) -> Iterator[tuple[str, Sequence[BrokerCase]]]:
-    """Yield the covers of the graphs in pieces, each with where it is from: the first that differs ends the search."""
+def _cover_chunks(bug: DrivenBug) -> Iterator[tuple[str, Sequence[BrokerCase]]]:
+    """Yield the name of a graph with some cases of its cover at a time, for all graphs.
+
+    They are few at a time because the search ends with the first that differ. `bug.right` is the generation that the bug is
+    a deviation from.
+    """
     for name in GRAPHS:
         cases = cover_of(name, bug.right).cases
         for first in range(0, len(cases), CHUNK):
             yield name, cases[first : first + CHUNK]
 
 
-def _walks(bug: DrivenBug, seed: int) -> Iterator[tuple[str, Sequence[BrokerCase]]]:
-    """Yield random walks in the same way."""
+def _walk_chunks(bug: DrivenBug, seed: int) -> Iterator[tuple[str, Sequence[BrokerCase]]]:
+    """Yield "from walk N on" with the next random walks, some at a time, up to WALKS."""
     for first in range(0, WALKS, CHUNK):
         yield f"from walk {first} on", [walk(seed, number, bug.right) for number in range(first, first + CHUNK)]
 
 
-def _driven(
-    node: StdioNode, bug: DrivenBug, sources: Iterable[tuple[str, Sequence[BrokerCase]]], count: Count
+def _first_caught(
+    node: StdioNode, bug: DrivenBug, chunks: Iterable[tuple[str, Sequence[BrokerCase]]], count: Count
 ) -> Caught | None:
-    """Play sources of cases until one shows the bug; return where, and the length of the shrunk path."""
-    for where, cases in sources:
+    """Play chunks of cases until one shows the bug; return where that chunk is from, and the length of the shrunk path.
+
+    `node` has the bug. `chunks`: pairs of where some cases are from, and the cases. Returns None if no chunk shows the bug.
+    """
+    for where, cases in chunks:
         differences = play(node, cases, reference(bug.right, counting(count))).differences
         if differences:
             shortest = shrunk(node, min(differences, key=lambda difference: difference.at), reference(bug.right))
-            # A difference that does not come again is none.
+            # A difference that does not show when it is played again catches nothing.
             if shortest is not None:
                 return Caught(where, shortest.at)
     return None
 
 
 def kill_all(seed: int, names: Sequence[str] = (), echo: Callable[[Killed], None] = lambda _: None) -> Matrix:
-    """Compute the rows of all bugs, or of those that are named, one after the other."""
+    """Compute the rows of all known bugs, or of those of some names; call `echo` with each as soon as it is there."""
     count: Count = Counter()
     killed = []
     for name in names or BUGS:

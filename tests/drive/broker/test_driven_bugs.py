@@ -22,13 +22,13 @@ from tidegauge.drive.kill_matrix import (
     BugRow,
     Caught,
     Matrix,
+    build_failures,
     differences,
     expected,
     kill,
     of_json,
     text_of,
     to_json,
-    wrong,
 )
 from tidegauge.drive.paths.graphs import cover_of
 from tidegauge.drive.paths.walks import walk
@@ -62,7 +62,7 @@ def test_an_unknown_bug_is_refused_with_those_there_are() -> None:
 def test_the_kept_matrix_is_about_the_bugs_there_are_and_nothing_survives() -> None:
     """Else: ./run bugs --rewrite, and read the difference."""
     assert list(ROWS) == list(BUGS)
-    assert wrong(expected(), TO_EXERCISE, ELSEWHERE) == []
+    assert build_failures(expected(), TO_EXERCISE, ELSEWHERE) == []
     assert of_json(to_json(expected())) == expected()
 
 
@@ -128,7 +128,9 @@ def test_a_bug_that_no_column_catches_fails() -> None:
     silent = BugRow("silent", "no rule fails")
     seen = replace(silent, name="seen", walks=Caught("from walk 0 on", 3))
     matrix = Matrix(1, (silent, seen), frozenset({"HW-01"}), frozenset({"T1"}))
-    assert wrong(matrix, {"HW-01": "a", "HW-02": "b", "T1": "c", "T2": "d"}, {"T2": "elsewhere", "T1": "elsewhere"}) == [
+    assert build_failures(
+        matrix, {"HW-01": "a", "HW-02": "b", "T1": "c", "T2": "d"}, {"T2": "elsewhere", "T1": "elsewhere"}
+    ) == [
         "silent survives: no column catches it",
         "HW-02 is exercised by nothing; b",
         "T1 is exercised here after all: take it out of ELSEWHERE",

@@ -1,6 +1,8 @@
 """A step of a driven broker as the events that the broker would log: what a run has exercised is counted as that of a trace.
 
 The values are the reference's. A run counts the steps up to the first that differs: until then the broker did the same.
+A function of a kind of step gets the reference broker before the step, the step's arguments by name, and what the reference
+made of the step; it yields events as pairs of a name and fields. Events and fields are those of traces (traces/schema.py).
 """
 
 from collections.abc import Iterator
@@ -17,25 +19,31 @@ from tidegauge.traces.schema import Event
 
 
 class StepEvents(NamedTuple):
-    """The events of a step; `logged` of them are of its action, none where a broker would log nothing of that."""
+    """The events of a step. The first `logged` of them are of the step itself, the others of what followed from it.
+
+    `logged` is 0 where a broker would log nothing of the step itself.
+    """
 
     events: tuple[Event, ...]
     logged: int
 
 
 def events_of_step(before: ReferenceBroker, step: Step, outcome: StepTaken) -> StepEvents:
-    """Return the events of a step: of its action, then what it leads to."""
-    acted = tuple(_ACTIONS.get(step[0], _nothing)(before, arguments_of(step), outcome))
-    happened = (*acted, *_consequences(before, outcome))
-    return StepEvents(tuple(Event(BROKER, event, fields) for event, fields in happened), len(acted))
+    """Return the events of a step: those of the step itself, then those of what it led to in the broker."""
+    own_events = tuple(_ACTIONS.get(step[0], _nothing)(before, arguments_of(step), outcome))
+    events = (*own_events, *_consequences(before, outcome))
+    return StepEvents(tuple(Event(BROKER, name, fields) for name, fields in events), len(own_events))
 
 
-Happened = Iterator[tuple[str, dict[str, Any]]]
+NamedFields = Iterator[tuple[str, dict[str, Any]]]
+"""Events of the broker under test: the name and the fields of each."""
+
 Arguments = dict[str, Any]
+"""The arguments of a step by name."""
 
 
-def _nothing(_before: ReferenceBroker, _arguments: Arguments, _outcome: StepTaken) -> Happened:
-    """Yield nothing: no source of traces logs it."""
+def _nothing(_before: ReferenceBroker, _arguments: Arguments, _outcome: StepTaken) -> NamedFields:
+    """Yield nothing: no source of traces logs such a step."""
     yield from ()
 
 
@@ -46,19 +54,25 @@ def _log(before: ReferenceBroker, outcome: StepTaken) -> dict[str, int]:
 
 
 def _records(base: int, batches: tuple[Any, ...]) -> dict[str, int]:
-    """Return the fields of the records of a response: batches of [base offset, last offset, epoch]."""
-    fields = {"rec_base": base, "rec_end": batches[-1][1] + 1 if batches else base}
-    return {**fields, "rec_epoch": batches[-1][2]} if batches else fields
+    """Return the fields of the records of a response: their first offset `base`, their end, the epoch of the last batch.
+
+    `batches`: (base offset, last offset, epoch) of each, from `base` on. Without any the end is `base`, without an epoch.
+    """
+    if not batches:
+        return {"rec_base": base, "rec_end": base}
+    _, last_offset, epoch = batches[-1]
+    return {"rec_base": base, "rec_end": last_offset + 1, "rec_epoch": epoch}
 
 
-def _metadata(before: ReferenceBroker, arguments: Arguments, outcome: StepTaken) -> Happened:
+def _metadata(before: ReferenceBroker, arguments: Arguments, outcome: StepTaken) -> NamedFields:
     """Yield the events of new metadata: the broker leads, or follows and may truncate at once."""
     log, epoch = _log(before, outcome), arguments["leader_epoch"]
     if arguments["leader"] == BROKER:
-        # Within an epoch the leader only reads a new ISR.
-        begins = {"epoch_start": log["leo"]} if epoch != before.broker.partition.leader_epoch else {}
-        yield "BecomeLeader", {"leader_epoch": epoch, "isr": arguments["isr"], **begins, **log}
+        # Within an epoch the leader only reads a new ISR: its epoch began earlier.
+        epoch_start = {"epoch_start": log["leo"]} if epoch != before.broker.partition.leader_epoch else {}
+        yield "BecomeLeader", {"leader_epoch": epoch, "isr": arguments["isr"], **epoch_start, **log}
         return
+    # The log end of this event is that before a truncation, which is an event of its own.
     leader = None if arguments["leader"] == rules.UNDEFINED else arguments["leader"]
     yield "BecomeFollower", {"leader": leader, "leader_epoch": epoch, **log, "leo": log["leo_before"]}
     # Older followers truncate when they are made followers, others in the fetcher thread: by no response in both cases.
@@ -66,8 +80,8 @@ def _metadata(before: ReferenceBroker, arguments: Arguments, outcome: StepTaken)
         yield "TruncateToHighWatermark", {"target": log["leo"], **log}
 
 
-def _append(before: ReferenceBroker, arguments: Arguments, outcome: StepTaken) -> Happened:
-    """Yield the append and, unless it waits for its followers, the acknowledgement; a refusal only has the latter."""
+def _append(before: ReferenceBroker, arguments: Arguments, outcome: StepTaken) -> NamedFields:
+    """Yield the append and, unless it waits for the ISR (acks -1), its acknowledgement; only the latter for a refusal."""
     error = (outcome.result or {}).get("error", rules.NONE)
     if error != rules.NONE:
         yield "ProduceAck", {"acks": arguments["acks"], "error": error}
@@ -78,17 +92,18 @@ def _append(before: ReferenceBroker, arguments: Arguments, outcome: StepTaken) -
         yield "ProduceAck", {"acks": arguments["acks"], "rec_end": log["leo"], "rec_epoch": epoch, "error": error}
 
 
-def _fetch(before: ReferenceBroker, arguments: Arguments, outcome: StepTaken) -> Happened:
-    """Yield the event of a peer's fetch, with its response if there is one yet."""
+def _fetch(before: ReferenceBroker, arguments: Arguments, outcome: StepTaken) -> NamedFields:
+    """Yield the event of a peer's fetch, with the fields of its response if there is one already."""
     offset = arguments["fetch_offset"]
     request = {"peer": arguments["peer"], "req_epoch": arguments["current_leader_epoch"], "req_offset": offset}
     request |= {"req_last_epoch": arguments["last_fetched_epoch"], **_log(before, outcome)}
-    # One that waits is recorded and answered later; a response in a session need not name the partition.
+    # Without one the fetch waits, and is recorded all the same; or it is in a session, and its response leaves the partition
+    # out.
     yield "HandleFetch", request if outcome.result is None else {**request, **_response_fields(outcome.result, offset)}
 
 
 def _response_fields(result: Report, offset: int) -> dict[str, Any]:
-    """Return the fields of a response to a peer's fetch."""
+    """Return the fields of a response to a peer's fetch. `result`: the response as reported; `offset`: the fetch offset."""
     if result["error"] != rules.NONE:
         return {"error": result["error"]}
     if result["diverging"] is not None:
@@ -96,19 +111,23 @@ def _response_fields(result: Report, offset: int) -> dict[str, Any]:
     return {"error": rules.NONE, "res_hw": result["hw"], **_records(offset, tuple(result["records"]))}
 
 
-def _epoch_request(_before: ReferenceBroker, arguments: Arguments, outcome: StepTaken) -> Happened:
-    """Yield the event of a peer's OffsetsForLeaderEpoch request; only an answer without an error has an end offset."""
+def _epoch_request(_before: ReferenceBroker, arguments: Arguments, outcome: StepTaken) -> NamedFields:
+    """Yield the event of a peer's OffsetsForLeaderEpoch request; only a response without an error has an end offset."""
     result = outcome.result or {}
-    ends = {"div_epoch": result["leader_epoch"], "div_end": result["end_offset"]} if result.get("error") == 0 else {}
+    error = result.get("error")
+    ends = {"div_epoch": result["leader_epoch"], "div_end": result["end_offset"]} if error == rules.NONE else {}
     request = {"req_epoch": arguments["current_leader_epoch"], "req_last_epoch": arguments["leader_epoch"]}
-    yield "HandleEpochRequest", {**request, "error": result.get("error"), **ends}
+    yield "HandleEpochRequest", {**request, "error": error, **ends}
 
 
-def _fetch_response(before: ReferenceBroker, arguments: Arguments, outcome: StepTaken) -> Happened:
-    """Yield the event of a fetch response that the follower takes: reset, error, truncation or records."""
+def _fetch_response(before: ReferenceBroker, arguments: Arguments, outcome: StepTaken) -> NamedFields:
+    """Yield the event of a fetch response that the follower accepts: out of range, another error, diverging, or records.
+
+    `entry` is the partition's entry in the fetcher thread (PartitionFetchState).
+    """
     peer, request, entry = arguments["peer"], before.request(arguments["peer"]), before.broker.entry
     ready = entry is not None and not entry.truncating and before.broker.source == peer
-    # A response that the fetcher's entry does not take is dropped, and nobody logs it.
+    # A response that the fetcher's entry does not accept is dropped, and nobody logs it.
     if not isinstance(request, FetchRequest) or entry is None:
         return
     epoch, offset, checked = request.current_leader_epoch, request.fetch_offset, before.setup.profile.response_epoch_checked
@@ -117,63 +136,73 @@ def _fetch_response(before: ReferenceBroker, arguments: Arguments, outcome: Step
     fields = {"peer": peer, "req_epoch": epoch, "req_offset": offset, **_log(before, outcome)}
     if arguments["offsets"] is not None:
         start, end = arguments["offsets"]
-        yield "HandleOutOfRange", {**fields, "leader_start": start, "leader_end": end, "target": _next(outcome)}
+        yield "HandleOutOfRange", {**fields, "leader_start": start, "leader_end": end, "target": _next_fetch_offset(outcome)}
     elif arguments["error"] != rules.NONE:
         yield "HandleFetchError", {**fields, "error": arguments["error"]}
     elif arguments["diverging"] is not None:
         div_epoch, end = arguments["diverging"]
-        truncated = {"div_epoch": div_epoch, "div_end": end, "target": fields["leo"], "completed": _fetches(outcome)}
-        yield "HandleDivergingResponse", {**fields, **truncated}
+        target, completed = fields["leo"], _is_truncation_completed(outcome)
+        truncation = {"div_epoch": div_epoch, "div_end": end, "target": target, "completed": completed}
+        yield "HandleDivergingResponse", {**fields, **truncation}
     else:
-        answered = {"error": rules.NONE, "res_hw": arguments["hw"], "res_log_start": arguments["log_start"]}
-        yield "HandleFetchResponse", {**fields, **answered, **_records(offset, arguments["records"])}
+        response = {"error": rules.NONE, "res_hw": arguments["hw"], "res_log_start": arguments["log_start"]}
+        yield "HandleFetchResponse", {**fields, **response, **_records(offset, arguments["records"])}
 
 
-def _epoch_response(before: ReferenceBroker, arguments: Arguments, outcome: StepTaken) -> Happened:
-    """Yield the event of an OffsetsForLeaderEpoch response that the follower takes: an error, or a truncation."""
+def _epoch_response(before: ReferenceBroker, arguments: Arguments, outcome: StepTaken) -> NamedFields:
+    """Yield the event of an OffsetsForLeaderEpoch response that the follower accepts: an error, or a truncation.
+
+    `entry` is the partition's entry in the fetcher thread (PartitionFetchState).
+    """
     request, entry = before.request(arguments["peer"]), before.broker.entry
     waits = entry is not None and entry.truncating and before.broker.source == arguments["peer"]
     epoch, checked = getattr(request, "current_leader_epoch", rules.UNDEFINED), before.setup.profile.epoch_responses_checked
-    # A response that the fetcher's entry does not take is dropped, and nobody logs it.
+    # A response that the fetcher's entry does not accept is dropped, and nobody logs it.
     if entry is None or not rules.accepts_epoch_response(entry.current_leader_epoch, waits, epoch, checked):
         return
     if arguments["error"] != rules.NONE:
         yield "HandleFetchError", {"error": arguments["error"]}
         return
-    request_fields = {"req_epoch": epoch, "req_last_epoch": getattr(request, "leader_epoch", rules.UNDEFINED)}
-    answered = {"div_epoch": arguments["leader_epoch"], "div_end": arguments["end_offset"], "error": rules.NONE}
+    fields: dict[str, Any] = {"req_epoch": epoch, "req_last_epoch": getattr(request, "leader_epoch", rules.UNDEFINED)}
+    fields |= {"div_epoch": arguments["leader_epoch"], "div_end": arguments["end_offset"], "error": rules.NONE}
     log = _log(before, outcome)
-    yield "HandleEpochResponse", {**request_fields, **answered, "target": log["leo"], "completed": _fetches(outcome), **log}
+    fields |= {"target": log["leo"], "completed": _is_truncation_completed(outcome)}
+    yield "HandleEpochResponse", {**fields, **log}
 
 
-def _next(outcome: StepTaken) -> int:
-    """Return the offset that the follower fetches next."""
+def _next_fetch_offset(outcome: StepTaken) -> int:
+    """Return the offset from which the follower fetches next: its log end, if no fetcher has the partition."""
     entry = outcome.state.broker.entry
     return outcome.state.broker.partition.log.end if entry is None else entry.fetch_offset
 
 
-def _fetches(outcome: StepTaken) -> int:
-    """Return 1 if the follower need not ask again where the logs part."""
+def _is_truncation_completed(outcome: StepTaken) -> int:
+    """Return 1 if the follower need not ask its leader once more where their logs part, else 0."""
     entry = outcome.state.broker.entry
     return int(entry is None or not entry.truncating)
 
 
-def _alter_partition_response(before: ReferenceBroker, arguments: Arguments, outcome: StepTaken) -> Happened:
+def _alter_partition_response(before: ReferenceBroker, arguments: Arguments, outcome: StepTaken) -> NamedFields:
+    """Yield the event of the controller's response to a proposal."""
     yield "HandleAlterPartitionResponse", {"isr": arguments["isr"], "error": arguments["error"], **_log(before, outcome)}
 
 
-def _log_start(before: ReferenceBroker, _arguments: Arguments, outcome: StepTaken) -> Happened:
+def _log_start(before: ReferenceBroker, _arguments: Arguments, outcome: StepTaken) -> NamedFields:
+    """Yield an event if the log start has moved. A deletion that changes nothing is not logged."""
     log = _log(before, outcome)
     if log["log_start"] != before.broker.partition.log.start:
         yield "LogStartMoved", log
 
 
-def _ended(event: str, *, clean: int) -> Any:
-    def ended(before: ReferenceBroker, _arguments: Arguments, outcome: StepTaken) -> Happened:
-        yield event, {}
+def _restart(end_event: str, *, clean: int) -> Any:
+    """Return the function of a step that ends the process: `end_event` says how. `clean`: 1 if it ended in order, else 0."""
+
+    def restart_events(before: ReferenceBroker, _arguments: Arguments, outcome: StepTaken) -> NamedFields:
+        """Yield the end of the process, and its start, which belongs to the same step."""
+        yield end_event, {}
         yield "Start", {"clean": clean, **_log(before, outcome)}
 
-    return ended
+    return restart_events
 
 
 _ACTIONS = {
@@ -189,24 +218,27 @@ _ACTIONS = {
     "alter_partition_response": _alter_partition_response,
     "delete_records": _log_start,
     "retention": _log_start,
-    "stop": _ended("Stop", clean=1),
-    "crash": _ended("Crash", clean=0),
+    "stop": _restart("Stop", clean=1),
+    "crash": _restart("Crash", clean=0),
 }
+"""By the name of a step, the function that yields its events; a step without one is not logged."""
 
 
-def _consequences(before: ReferenceBroker, outcome: StepTaken) -> Happened:
-    """Yield what a step of any kind may lead to: a proposal, responses to what waited, the next request."""
+def _consequences(before: ReferenceBroker, outcome: StepTaken) -> NamedFields:
+    """Yield the events of what a step of any kind may lead to: a proposal, responses to what waited, the next request."""
     after = outcome.state
     if after.proposal is not None and after.proposal != before.proposal:
-        members = tuple(after.proposal.isr)
-        grows = len(members) > len(before.broker.partition.state.isr)
-        yield ("ExpandIsr" if grows else "ShrinkIsr"), {"isr": members, **_log(before, outcome)}
+        isr = tuple(after.proposal.isr)
+        grows = len(isr) > len(before.broker.partition.state.isr)
+        yield ("ExpandIsr" if grows else "ShrinkIsr"), {"isr": isr, **_log(before, outcome)}
     for _, error in outcome.produced:
         yield "ProduceAck", {"acks": -1, "error": error}
     for peer, response in outcome.fetched.items():
         if response is not None:
+            # Which offset was fetched is not known here. A situation compares only the end of the records with their base.
             yield "AnswerFetch", {"peer": peer, "error": response.error, **_records(0, _triples(response.records))}
     for peer, request in after.requests:
+        # It was in flight before the step already.
         if before.request(peer) == request:
             continue
         epoch = request.current_leader_epoch
@@ -217,4 +249,5 @@ def _consequences(before: ReferenceBroker, outcome: StepTaken) -> Happened:
 
 
 def _triples(batches: tuple[Batch, ...]) -> tuple[tuple[int, int, int], ...]:
+    """Return base offset, last offset and leader epoch of each batch."""
     return tuple((batch.base, batch.last, batch.epoch) for batch in batches)

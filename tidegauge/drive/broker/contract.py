@@ -27,7 +27,8 @@ BROKER = 1
 """The broker under test."""
 
 EARLIEST, LATEST, COMMITTED = "earliest", "latest", "committed"
-"""Offsets that are asked for; a consumer gets no more than what is committed."""
+"""What a ListOffsets request asks for (`which`): a peer's for the log start or log end, a consumer's for the high watermark.
+"""
 
 FENCED, SHUTTING_DOWN, LATER, EARLIER = "fenced", "shutting_down", "later", "earlier"
 STANDINGS = (FENCED, SHUTTING_DOWN, LATER, EARLIER)

@@ -2,6 +2,10 @@
 
 A bug is named as its fault is (impl.explorer.faults), or by its issue; its sentence is that of the fault or of catalog.toml.
 A bug of the catalog that is neither here nor resembled by a fault has a reason there (`beyond`).
+
+A wrong step is a function named after what goes wrong. It gets the broker before a step, the step, and the right broker and
+the right response after it. It returns the broker and the response as a broker with the bug has them: changed where the bug
+shows, and as they are after any other step.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,40 +36,38 @@ from tidegauge.impl.storage.epoch_cache import EpochCache, EpochEntries
 from tidegauge.impl.storage.log import Log
 from tidegauge.util.errors import UsageError
 
-# Wrong steps: bugs that are no wrong rule and no switch.
-#
-# Each function gets the broker before the step, the step, and the right broker and its response after it; it changes these
-# two where the bug shows. The sentence of the bug is in catalog.toml, under the issue.
+# Wrong steps: bugs that are no wrong rule and no switch. The sentence of the bug is in catalog.toml, under the issue.
 
 
-_ALL: dict[str, WrongStep] = {}
+_BY_ISSUE: dict[str, WrongStep] = {}
 
 FETCHES = frozenset({"fetch", "fetch_in_session"}) | MAY_WAIT
 
 
 def _as_in(issue: str) -> Callable[[WrongStep], WrongStep]:
-    """Register the decorated function, a step as a broker with that known bug takes it, under the issue."""
+    """Return a decorator that registers a wrong step under the issue whose bug it is."""
 
-    def register(wrong: WrongStep) -> WrongStep:
-        _ALL[issue] = wrong
-        return wrong
+    def register(wrong_step: WrongStep) -> WrongStep:
+        _BY_ISSUE[issue] = wrong_step
+        return wrong_step
 
     return register
 
 
 def _with_log(state: ReferenceBroker, log: Log) -> ReferenceBroker:
-    """Return the state with another log."""
+    """Return the state with the log of the broker's partition replaced."""
     return state._replace(broker=state.broker._replace(partition=state.broker.partition._replace(log=log)))
 
 
 def _with_log_end(state: ReferenceBroker, peer: int, log_end: int) -> ReferenceBroker:
-    """Return the state in which the leader has recorded another log end of a peer, and has checked its high watermark."""
+    """Return the state in which the leader has recorded this log end of a peer, and raised its high watermark if it may."""
     before = state.broker.partition
-    remotes = tuple(r._replace(log_end=log_end) if r.broker_id == peer else r for r in before.remotes)
-    partition: Partition = before._replace(remotes=remotes)
-    return with_partition(
-        state, maybe_increment_leader_hw(state.setup, partition, metadata_cache(state, eligible=False), NOW)
+    remotes = tuple(
+        replica._replace(log_end=log_end) if replica.broker_id == peer else replica for replica in before.remotes
     )
+    partition: Partition = before._replace(remotes=remotes)
+    cache = metadata_cache(state, eligible=False)
+    return with_partition(state, maybe_increment_leader_hw(state.setup, partition, cache, NOW))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -76,7 +78,7 @@ def _with_log_end(state: ReferenceBroker, peer: int, log_end: int) -> ReferenceB
 def _undefined_epoch_ends_at_the_log_end(
     _before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None
 ) -> Outcome:
-    """Answer a request about the undefined epoch with the log end, not with an undefined one."""
+    """Answer an OffsetsForLeaderEpoch request about epoch -1 with the log end, not with the undefined offset."""
     if step[0] != "offsets_for_leader_epoch" or result is None or result["error"] != NONE:
         return after, result
     if arguments_of(step)["leader_epoch"] != UNDEFINED:
@@ -88,7 +90,7 @@ def _undefined_epoch_ends_at_the_log_end(
 def _diverging_fetch_is_recorded(
     _before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None
 ) -> Outcome:
-    """Record the offset of a diverging fetch as the log end of its follower, whose log is another one there."""
+    """Record the fetch offset of a diverging fetch as its follower's log end, though the logs differ below it."""
     if step[0] not in FETCHES or result is None or not result.get("diverging"):
         return after, result
     fetch = arguments_of(step)
@@ -107,12 +109,13 @@ def _failed_read_is_recorded(_before: ReferenceBroker, step: Step, after: Refere
 def _a_caught_up_peer_does_not_join(
     before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None
 ) -> Outcome:
-    """Take a proposal back by which a peer with the leader's whole log would join the ISR."""
-    partition = after.broker.partition
-    joins = step[0] in FETCHES and partition.state != before.broker.partition.state
-    if not joins or arguments_of(step)["fetch_offset"] != partition.log.end:
+    """Do not propose that a peer with the leader's whole log joins the ISR."""
+    partition, state_before = after.broker.partition, before.broker.partition.state
+    # A fetch changes the partition's state only by such a proposal.
+    has_proposed = step[0] in FETCHES and partition.state != state_before
+    if not has_proposed or arguments_of(step)["fetch_offset"] != partition.log.end:
         return after, result
-    return with_partition(after, partition._replace(state=before.broker.partition.state)), result
+    return with_partition(after, partition._replace(state=state_before)), result
 
 
 @_as_in("KAFKA-5634")
@@ -142,7 +145,8 @@ def _diverging_fetch_is_withheld(
     if step[0] in MAY_WAIT and fetch["fetch_offset"] == after.broker.partition.log.end:
         withheld = DelayedFetch(peer, NOW, FetchParams(peer), FrozenMap())
         return after._replace(fetches=after.fetches.put(peer, withheld)), None
-    # Neither had CachedPartition#maybeUpdateResponseData, so that a session leaves the partition out of its responses.
+    # Nor had CachedPartition#maybeUpdateResponseData one: where high watermark and log start are those that the session
+    # has reported last, an incremental response leaves the partition out.
     if step[0] in IN_SESSION and fetch["session_epoch"] not in {INITIAL_EPOCH, FINAL_EPOCH}:
         cached = known_of(before.sessions.get(peer))
         unchanged = cached is not None and (cached.hw, cached.log_start) == (result["hw"], result["log_start"])
@@ -158,8 +162,9 @@ def _diverging_fetch_is_withheld(
 def _full_truncation_keeps_the_high_watermark(
     before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None
 ) -> Outcome:
-    """Keep the high watermark where a whole log is dropped, which begins again above it at the leader's start."""
+    """Keep the high watermark when the whole log is dropped because the leader's log start is above its end."""
     old_log, new_log = before.broker.partition.log, after.broker.partition.log
+    # Only the response to an out-of-range fetch has `offsets`.
     if step[0] != "fetch_response" or arguments_of(step)["offsets"] is None or new_log.start <= old_log.end:
         return after, result
     return _with_log(after, new_log._replace(hw=old_log.hw)), result
@@ -169,12 +174,13 @@ def _full_truncation_keeps_the_high_watermark(
 def _the_same_leader_is_followed_on(
     before: ReferenceBroker, step: Step, after: ReferenceBroker, result: Report | None
 ) -> Outcome:
-    """Go on fetching from a leader that leads again in a newer epoch, as if nothing had happened: nothing is truncated."""
+    """Go on fetching from a leader that leads again in a newer epoch, without a truncation first."""
     if step[0] != "metadata":
         return after, result
     leader, old_broker = arguments_of(step)["leader"], before.broker
     if leader in {BROKER, UNDEFINED} or old_broker.source != leader:
         return after, result
+    # The entry of the fetcher stays as it was, with the old leader epoch and the old fetch offset.
     broker = after.broker._replace(source=old_broker.source, entry=old_broker.entry)
     return _with_log(after._replace(broker=broker), old_broker.partition.log), result
 
@@ -185,6 +191,7 @@ def _a_new_leader_truncates_to_the_beginning(
 ) -> Outcome:
     """Truncate the whole log whenever a follower begins to fetch from a leader."""
     broker, log = after.broker, after.broker.partition.log
+    # A fetcher that goes on as before keeps its entry for the partition.
     if step[0] != "metadata" or broker.entry is None or broker.entry == before.broker.entry:
         return after, result
     truncated, _ = log_.truncate_to(after.setup, log, log.start)
@@ -227,12 +234,15 @@ def _the_checkpoint_is_lost(_before: ReferenceBroker, step: Step, after: Referen
     return (_with_log(after, log._replace(hw=log.start)), result) if step[0] in ENDS else (after, result)
 
 
-WRONG_STEPS: Mapping[str, WrongStep] = MappingProxyType(_ALL)
+WRONG_STEPS: Mapping[str, WrongStep] = MappingProxyType(_BY_ISSUE)
 """By the issue."""
 
 
 class DrivenBug(NamedTuple):
-    """One bug, as a broker has it. `right` is the generation without it: the reference, and whose paths are played."""
+    """One bug, as a broker has it: values of switches, wrong rules or a wrong step.
+
+    `right` is the generation without it, which a broker with the bug is compared with and whose paths it is taken through.
+    """
 
     name: str
     says: str
@@ -243,14 +253,15 @@ class DrivenBug(NamedTuple):
 
     @property
     def profile(self) -> Profile:
-        """The generation with it."""
+        """The generation with the bug's switches."""
         return self.right.switched(self.switches)
 
 
 def _bugs_by_name() -> Mapping[str, DrivenBug]:
-    """Collect all bugs by name: faults, then the catalog's switches and wrong steps."""
+    """Collect all bugs by name: faults, then those of the catalog that are switches or wrong steps."""
     bugs = [DrivenBug(fault.name, f"{fault.says} ({fault.resembles})", rules=fault.rules) for fault in FAULTS.values()]
     for bug in known_bugs().values():
+        # One that no broker of the contract can have; the field says why.
         if bug.beyond:
             continue
         if bug.switches:
@@ -274,17 +285,18 @@ def bug_named(name: str) -> DrivenBug:
 
 
 def broker_findings() -> list[Finding]:
-    """Return every known bug with switches, then every other switch that a release had at another value than today's."""
-    # Today's release still has three of the bugs; a finding compares with a broker that has none.
-    best = FETCH_TRUNCATION.without(UNSAFE.values())
+    """Return every known bug with switches, then every other switch that some release had at another value than today's."""
+    # Today's release still has the bugs of UNSAFE; a finding compares with a broker that has none.
+    repaired = FETCH_TRUNCATION.without(UNSAFE.values())
     findings = []
     for bug in known_bugs().values():
-        right = {name: getattr(best, name) for name in bug.switches}
+        right = {name: getattr(repaired, name) for name in bug.switches}
         if bug.switches and right != dict(bug.switches):
             findings.append(Finding(bug.name, bug.says, bug.switches, right))
     switches_of_bugs = {name for finding in findings for name in finding.has}
+    # `since`: pairs of a first release and the value of the switch from then on.
     for name, since in SINCE.items():
-        now = getattr(best, name)
+        now = getattr(repaired, name)
         others = dict.fromkeys(value for _, value in since if value != now)
         if name not in switches_of_bugs:
             findings += [Finding(f"`{name}` = {switch_text(value)}", "", {name: value}, {name: now}) for value in others]

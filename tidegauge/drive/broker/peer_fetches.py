@@ -1,4 +1,10 @@
-"""Fetches of the broker's peers at the reference: those that wait, and those in fetch sessions."""
+"""Fetches of the broker's peers at the reference: those that wait, and those in fetch sessions.
+
+The broker under test leads one partition (`TP`); its peers fetch from it. The code of `impl.server` and `impl.fetch`, which
+is written after Kafka's classes, decides what happens; it works on a ReplicaManager and a cache of fetch sessions. This
+module makes these from the reference's state, and puts what comes out back into it. `may_join`: whether the broker's
+metadata cache says that the peer may join the ISR.
+"""
 
 from collections.abc import Hashable
 from itertools import count
@@ -38,7 +44,7 @@ ONE_BATCH = 1
 
 
 def _manager(state: ReferenceBroker, *, may_join: bool) -> ReplicaManager:
-    """Return the broker with its partition, and nothing that waits yet."""
+    """Return a ReplicaManager that hosts the broker's partition, in which no request waits."""
     hosted = FrozenMap(((TP, Hosted(state.broker.partition)),))
     return ReplicaManager(BROKER, hosted=hosted, metadata=metadata_cache(state, eligible=may_join))
 
@@ -46,7 +52,7 @@ def _manager(state: ReferenceBroker, *, may_join: bool) -> ReplicaManager:
 def fetched_at_once(
     state: ReferenceBroker, request: FetchRequest, *, may_join: bool
 ) -> tuple[ReferenceBroker, FetchResponse]:
-    """Handle a peer's fetch that does not wait, of one record."""
+    """Handle a peer's fetch of one record that does not wait; return the state after it, and the response."""
     cache = metadata_cache(state, eligible=may_join)
     partition, response = partition_.fetch_records(state.setup, state.broker.partition, request, cache, NOW, max_records=1)
     # A refused fetch records nothing of the follower.
@@ -56,19 +62,21 @@ def fetched_at_once(
 def fetched_or_waiting(
     state: ReferenceBroker, request: FetchRequest, *, may_join: bool
 ) -> tuple[ReferenceBroker, FetchResponse | None]:
-    """Handle a peer's fetch that may wait; the response is None if it waits."""
+    """Handle a peer's fetch that waits if there is nothing to read; the response is None if it waits."""
     peer = request.replica_id
     params = FetchParams(peer, min_bytes=ONE_BATCH, max_bytes=ONE_BATCH)
     fetches = FrozenMap(((TP, PartitionFetch(request, ONE_BATCH)),))
     manager = fetch_messages(state.setup, _manager(state, may_join=may_join), peer, params, fetches, NOW)
     state = with_partition(state, manager.hosted[TP].partition)
-    return state._replace(fetches=FrozenMap((*state.fetches.items(), *manager.fetches.items()))), _responses(manager).get(
-        peer
-    )
+    waiting = FrozenMap((*state.fetches.items(), *manager.fetches.items()))
+    return state._replace(fetches=waiting), _responses(manager).get(peer)
 
 
 def completed(before: Partition, state: ReferenceBroker) -> tuple[ReferenceBroker, Fetched]:
-    """Return what still waits after a step, and what was answered. `before`: the partition before that step."""
+    """Complete the waiting fetches that a step lets complete; return the state without them, and their responses.
+
+    `before`: the partition before that step; `state`: after it.
+    """
     if not state.fetches or not _are_checked(state.setup, before, state.broker.partition):
         return state, NOTHING_FETCHED
     manager = _manager(state, may_join=False)._replace(fetches=state.fetches)
@@ -77,9 +85,10 @@ def completed(before: Partition, state: ReferenceBroker) -> tuple[ReferenceBroke
 
 
 def _are_checked(setup: Setup, before: Partition, after: Partition) -> bool:
-    """Return whether Kafka checks waiting fetches after a step."""
-    # A leader that reads of a later leader epoch of its own has not lost it, and nothing is checked: a fetch that could be
-    # completed waits on. ReplicaManager#applyLocalFollowersDelta.
+    """Return whether Kafka checks waiting fetches after a step that led from one partition state to the other."""
+    # A leader that becomes follower completes what waits only if its fetcher is restarted. One that reads a later leader
+    # epoch of its own is still leader, and nothing is checked: a fetch that could be completed waits on.
+    # ReplicaManager#applyLocalFollowersDelta.
     if before.is_leader and not after.is_leader:
         return restarts_fetcher(setup, before, after)
     # An append (ReplicaManager#addCompletePurgatoryAction), or a high watermark that was raised
@@ -88,9 +97,9 @@ def _are_checked(setup: Setup, before: Partition, after: Partition) -> bool:
 
 
 def _responses(manager: ReplicaManager) -> Fetched:
-    """Return the responses that left the broker, by peer."""
-    answered = (fetched for fetched in manager.answered if isinstance(fetched, FetchedPartitions))
-    return {fetched.request: fetched.reads[TP].response for fetched in answered}
+    """Return the responses to fetches that left the broker, by peer: a fetch has its peer as the id of the request."""
+    responses = (response for response in manager.answered if isinstance(response, FetchedPartitions))
+    return {response.request: response.reads[TP].response for response in responses}
 
 
 # Fetch sessions of peers at the reference (KIP-227). The session of a peer contains the one partition and another one.
@@ -115,19 +124,21 @@ def fetched_in_session(
 ) -> tuple[ReferenceBroker, FetchResponse | None]:
     """Handle a peer's fetch with a session epoch; without a `request` it is of the other partition alone.
 
-    Return the response, or the error of the whole; None if it does not name the partition, or if the fetch `waits`.
+    With `waits` it waits if there is nothing to read. Returns the state after it, and the response for the partition, with
+    the error of the whole response if it has one; None if the response does not name the partition, or if the fetch waits.
     """
     # The request names the partition also where a client would leave it out: to the broker both are the same
     # (FetchSession.CachedPartition#updateRequestParams).
     session = state.sessions.get(peer)
     metadata = sessions_.FetchMetadata(sessions_.INVALID_SESSION_ID if session is None else session.id, session_epoch)
     fetches = FrozenMap(() if request is None else ((TP, PartitionFetch(request)),))
-    # A full fetch names both partitions; what the peer's session lost with the broker's process no longer matters.
+    # A full fetch names both partitions. The peer needs no session after it that the broker's process could have lost.
     if metadata.is_full:
         fetches = fetches.put(OTHER, PartitionFetch(FetchRequest(peer, UNDEFINED, 0, UNDEFINED)))
         state = state._replace(lost=tuple(other_peer for other_peer in state.lost if other_peer != peer))
-    forgets = ((TP, None),) if request is None and not metadata.is_full else ()
-    cache, context = sessions_.new_context(_cache(session), sessions_.SessionFetch(metadata, fetches, forgets), NOW)
+    # None in place of a topic id.
+    to_forget = ((TP, None),) if request is None and not metadata.is_full else ()
+    cache, context = sessions_.new_context(_cache(session), sessions_.SessionFetch(metadata, fetches, to_forget), NOW)
     state = _with_sessions(state, peer, cache)
     reads: FrozenMap[TopicPartition, PartitionRead] = FrozenMap()
     for tp, fetch in context.fetches.items():
@@ -135,6 +146,7 @@ def fetched_in_session(
         # An incremental fetch reads what the session contains, also where the request does not name it.
         if tp == TP:
             state, response = (fetched_or_waiting if waits else fetched_at_once)(state, fetch.request, may_join=may_join)
+        # The fetch waits: `answered_in_sessions` makes the response from the context later.
         if response is None:
             return state._replace(contexts=state.contexts.put(peer, context)), None
         reads = reads.put(tp, PartitionRead(response))
@@ -142,22 +154,28 @@ def fetched_in_session(
 
 
 def answered_in_sessions(state: ReferenceBroker, fetched: Fetched) -> tuple[ReferenceBroker, Fetched]:
-    """Return the responses to fetches that waited, those of fetches in a session as the session makes them."""
+    """Turn the responses to fetches that waited in a session into what the session makes of them; leave others as they are.
+
+    `fetched`: what `completed` has returned. The result has None for a response that does not name the partition.
+    """
     # The response is made when it is sent, not when the fetch began to wait (KafkaApis#handleFetchRequest).
-    answered = dict(fetched)
+    responses = dict(fetched)
     for peer, response in fetched.items():
         context = state.contexts.get(peer)
         if context is not None and response is not None:
             reads = FrozenMap((tp, PartitionRead(response if tp == TP else NOTHING_NEW)) for tp in context.fetches)
-            state, answered[peer] = _responded(state._replace(contexts=state.contexts.without(peer)), peer, context, reads)
-    return state, answered
+            state, responses[peer] = _responded(state._replace(contexts=state.contexts.without(peer)), peer, context, reads)
+    return state, responses
 
 
 def _responded(
     state: ReferenceBroker, peer: int, context: sessions_.FetchContext, reads: FrozenMap[TopicPartition, PartitionRead]
 ) -> tuple[ReferenceBroker, FetchResponse | None]:
-    """Return the response to a fetch whose reads are done, and the state with what its session remembers of it."""
-    # A full fetch opens its session now. One that was opened while it waited is in no request any more.
+    """Return the state with what the session remembers of a fetch whose reads are done, and the response to that fetch.
+
+    The response is that for the partition, None if it does not name it.
+    """
+    # A full fetch opens its session now, in place of any that was opened while it waited: no request names that any more.
     session = None if context.kind is sessions_.SessionKind.FULL else state.sessions.get(peer)
     in_use = [waiting.session.id for waiting in state.contexts.values() if waiting.session is not None]
     # An id has to differ only from those of the sessions that fetches wait in. The smallest free one keeps states equal that
@@ -167,27 +185,28 @@ def _responded(
     state = _with_sessions(state, peer, cache)
     if response.error != NONE:
         return state, FetchResponse(response.error)
-    named = response.reads.get(TP)
-    return state, None if named is None else named.response
+    read = response.reads.get(TP)
+    return state, None if read is None else read.response
 
 
 def _cache(session: sessions_.FetchSession | None) -> sessions_.FetchSessionCache:
-    """Return a cache that has a peer's session and no other."""
+    """Return a cache that has a peer's session and no other; an empty one for None."""
     return sessions_.FetchSessionCache(sessions=FrozenMap(() if session is None else ((session.id, session),)))
 
 
 def _with_sessions(state: ReferenceBroker, peer: int, cache: sessions_.FetchSessionCache) -> ReferenceBroker:
-    """Return the state in which the peer's session is the one that is left in the cache."""
+    """Return the state in which the peer's session is the one in the cache, which has one at most."""
     sessions, contexts = state.sessions.without(peer), state.contexts
     for session in cache.sessions.values():
         sessions = sessions.put(peer, session)
+    # A fetch of the peer that waits is answered from the latest state of its session.
     if peer in contexts:
         contexts = contexts.put(peer, sessions_.refresh_context(cache, contexts[peer]))
     return state._replace(sessions=sessions, contexts=contexts)
 
 
 def expected_epoch(state: ReferenceBroker, peer: int) -> int:
-    """Return the session epoch that the peer's next incremental fetch has to have."""
+    """Return the session epoch that the peer's next incremental fetch has to have; without a session, the first of these."""
     session = state.sessions.get(peer)
     return sessions_.next_session_epoch(sessions_.INITIAL_EPOCH) if session is None else session.epoch
 
@@ -198,12 +217,14 @@ def known_of(session: sessions_.FetchSession | None) -> sessions_.CachedPartitio
 
 
 def waits_in(state: ReferenceBroker, peer: int) -> Hashable:
-    """Return what distinguishes the session of a fetch that waits: that there is none yet, or whether its own is still there
-    and still at the epoch of the fetch.
+    """Return what of a session makes a difference to the response to the peer's fetch that waits in it.
+
+    For a fetch that opens a session or has none: its kind. For an incremental one: whether its session is still there, and
+    whether that has gone on to another epoch. Two states with equal values respond alike.
     """
-    # Its last response makes no difference, because a fetch that waited gets a record or an error.
+    # What the session has reported last makes no difference, because a fetch that waited gets a record or an error.
     context, session = state.contexts[peer], state.sessions.get(peer)
     if context.session is None:
         return context.kind
-    stays = session is not None and session.id == context.session.id
-    return stays, context.session.epoch != context.epoch
+    still_there = session is not None and session.id == context.session.id
+    return still_there, context.session.epoch != context.epoch

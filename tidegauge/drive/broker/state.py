@@ -1,7 +1,8 @@
 """The state of the reference: the broker, the requests and responses under way around it, and the report on both.
 
 What a broker does is decided in impl.cluster.broker and below. This module has what the suite's peers, controller and
-producers know: the requests in flight, the proposal without a response, the appends and fetches that wait.
+producers know: the requests in flight, the proposal without a response, the appends and fetches that wait. A report is the
+JSON that the contract has after a step (broker/contract.py).
 """
 
 from collections.abc import Callable, Mapping
@@ -39,7 +40,7 @@ Fetched = Mapping[int, FetchResponse | None]
 
 
 class WaitingAppend(NamedTuple):
-    """An append with acks -1 that is not answered yet."""
+    """An append with acks -1 that has no response yet: the offset of its first record, and the one after its last."""
 
     base: int
     end: int
@@ -48,10 +49,11 @@ class WaitingAppend(NamedTuple):
 class ReferenceBroker(NamedTuple):
     """The broker, and what is under way around it.
 
-    `proposed`: the partition state that `proposal` was made from. `partition_epoch`, `highest_epoch`: of the last metadata,
-    and the highest leader epoch in any. By peer: `fetches`, the fetch that waits; `sessions`, its fetch session; `contexts`,
-    what a fetch that waits means in its session; `lost` are the peers whose sessions went with a process of the broker.
-    `wrong_step`: what a broker with a bug makes of a step that the right one has taken.
+    `requests`: pairs of a peer and the request in flight to it, in order of the peer. `proposal`: the AlterPartition request
+    in flight; `proposed`: the partition state that it was made from. `waiting`: the appends that wait. `partition_epoch`,
+    `highest_epoch`: of the last metadata, and the highest leader epoch in any. By peer: `fetches`, the fetch that waits;
+    `sessions`, its fetch session; `contexts`, what a fetch that waits means in its session. `lost`: the peers whose sessions
+    were lost when the broker's process ended. `wrong_step`: what a broker with a bug makes of a step of the right one.
     """
 
     setup: Setup
@@ -70,7 +72,7 @@ class ReferenceBroker(NamedTuple):
     wrong_step: "WrongStep | None" = None
 
     def request(self, peer: int) -> FollowerRequest | None:
-        """Return the request in flight to a peer."""
+        """Return the request in flight to a peer; None if there is none."""
         return dict(self.requests).get(peer)
 
     @property
@@ -83,7 +85,8 @@ Outcome = tuple[ReferenceBroker, Report | None]
 """After a step: the broker, and the response to the step's request."""
 
 WrongStep = Callable[[ReferenceBroker, Step, ReferenceBroker, Report | None], Outcome]
-"""Gets the broker before a step, the step, and what the right broker makes of both; gives what a wrong one makes of it."""
+"""Gets the broker before a step, the step, and the right broker and its response after it; returns the broker and the
+response that a broker with a bug has instead."""
 
 
 def opened(
@@ -100,7 +103,11 @@ NOTHING_FETCHED: Fetched = MappingProxyType({})
 def report(
     state: ReferenceBroker, result: Report | None = None, produced: Produced = (), fetched: Fetched = NOTHING_FETCHED
 ) -> Report:
-    """Return everything that can be reported."""
+    """Return the report after a step, with every field of the contract.
+
+    `result`: the response to the step's request; `produced`, `fetched`: the responses that the step gave to requests that
+    had waited.
+    """
     log, proposal = state.broker.partition.log, state.proposal
     return {
         "result": result,
@@ -108,7 +115,7 @@ def report(
         "proposal": None
         if proposal is None
         else {"isr": [*proposal.isr], "leader_epoch": proposal.leader_epoch, "partition_epoch": proposal.partition_epoch},
-        "produced": [[*answered] for answered in produced],
+        "produced": [[base, error] for base, error in produced],
         "fetched": {str(peer): optional_fetch_json(response) for peer, response in fetched.items()},
         "leo": log.end,
         "hw": log.hw,
@@ -118,7 +125,7 @@ def report(
 
 
 def fetch_json(response: FetchResponse) -> Report:
-    """Return a response to a peer's fetch as it is reported."""
+    """Return the response to a peer's fetch as a report has it: only the error, or the records and the diverging epoch."""
     if response.error != NONE:
         return {"error": response.error}
     return {
@@ -131,29 +138,29 @@ def fetch_json(response: FetchResponse) -> Report:
 
 
 def optional_fetch_json(response: FetchResponse | None) -> Report | None:
-    """Return the same, or None for a fetch that waits or a response that does not name the partition."""
+    """Return `fetch_json`, or None where there is no response: the fetch waits, or a session leaves the partition out."""
     return None if response is None else fetch_json(response)
 
 
 def _request_json(setup: Setup, request: FollowerRequest) -> dict[str, int]:
-    """Return a request without the fields that the generation's messages do not have."""
-    current = request.current_leader_epoch if setup.profile.fencing else UNDEFINED
+    """Return a request in flight as a report has it. Fields that the generation's messages do not have are -1."""
+    current_leader_epoch = request.current_leader_epoch if setup.profile.fencing else UNDEFINED
     if not isinstance(request, FetchRequest):
-        return {"current_leader_epoch": current, "leader_epoch": request.leader_epoch}
-    last = request.last_fetched_epoch if setup.profile.truncation_on_fetch else UNDEFINED
+        return {"current_leader_epoch": current_leader_epoch, "leader_epoch": request.leader_epoch}
+    last_fetched_epoch = request.last_fetched_epoch if setup.profile.truncation_on_fetch else UNDEFINED
     return {
-        "current_leader_epoch": current,
+        "current_leader_epoch": current_leader_epoch,
         "fetch_offset": request.fetch_offset,
-        "last_fetched_epoch": last,
+        "last_fetched_epoch": last_fetched_epoch,
         "log_start": request.log_start,
     }
 
 
 def metadata_cache(state: ReferenceBroker, *, eligible: bool) -> BrokerStates:
-    """Return the broker's metadata cache, in which its peers may join the ISR or not."""
-    return tuple(BrokerState(b, fenced=not eligible) for b in (BROKER, *state.opening.peers))
+    """Return the broker's metadata cache with all replicas; unless `eligible`, all are fenced and may not join the ISR."""
+    return tuple(BrokerState(replica, fenced=not eligible) for replica in (BROKER, *state.opening.peers))
 
 
 def with_partition(state: ReferenceBroker, partition: Partition) -> ReferenceBroker:
-    """Return the state with another partition."""
+    """Return the state with the broker's partition replaced, in the normal form of `settle`."""
     return state._replace(broker=settle(state.broker._replace(partition=partition)))

@@ -1,6 +1,17 @@
 """The steps of a broker's contract, a class each: what it takes, when it is possible, what it does to the broker of the
 reference, and what a random walk draws of it.
 
+A step is a tuple of its name and its arguments. Broker 1 is under test; its peers, its controller and its clients are the
+suite's, so a step is one thing that they or the network do to it. `state` is everywhere the reference broker before the
+step, with what is in flight around it. The methods of a class get the step's arguments in the order of `takes`:
+
+- `is_possible` returns whether the contract allows the step now; `extras` yields the capabilities beyond the step itself
+  that it needs of a broker (`contract.EXTRAS`).
+- `apply` returns the state after the step and the response to the step's request; None if it is no request, or has none yet.
+- `draw` returns a step of the kind for a random walk. What it draws need not be possible: the walk then draws another.
+- `resolved` gets a step of a state graph, in which a placeholder (NEXT, NOT_DUE) stands for an epoch that the graph does not
+  count, and returns it with the number.
+
 A new step is a class here, a line of STEPS and a method of drive/kafka_broker/partition.py, which puts it on Kafka's wire; a
 line of drive/paths/walks.py says how often it is drawn.
 """
@@ -52,8 +63,9 @@ from tidegauge.drive.broker.state import (
 from tidegauge.drive.contract import Capabilities, Step, frozen, is_call, is_integer, is_integers
 from tidegauge.impl import messages, rules
 from tidegauge.impl.cluster import broker as broker_
-from tidegauge.impl.cluster.broker import EARLIER as BEFORE
-from tidegauge.impl.cluster.broker import NOW, REGISTERED, Broker
+from tidegauge.impl.cluster.broker import EARLIER as EARLIER_BROKER_EPOCH
+from tidegauge.impl.cluster.broker import NOW, Broker
+from tidegauge.impl.cluster.broker import REGISTERED as REGISTERED_BROKER_EPOCH
 from tidegauge.impl.cluster.controller import Controller
 from tidegauge.impl.fetch.fetch_session import FINAL_EPOCH, INITIAL_EPOCH, LARGEST_EPOCH
 from tidegauge.impl.messages import BrokerState
@@ -61,20 +73,20 @@ from tidegauge.impl.replica import partition as partition_
 from tidegauge.impl.server.role_changes import ready_for_metadata
 
 NEXT = -2
-"""In a step of a graph that does not count them: the partition epoch after the last one, the session epoch that is due."""
+"""In a step of a graph: the partition epoch after the last one, or the session epoch that is due (`resolved`)."""
 
 NOT_DUE = -3
-"""A session epoch that is one too high."""
+"""In a step of a graph: a session epoch that is one higher than the one that is due."""
 
 FARTHEST_OFFSET = 4
-"""Walks draw offsets up to here."""
+"""Walks draw offsets up to here, or up to the log end if that is higher."""
 
 BatchTuple = tuple[int, int, int]
 """Base offset, last offset, leader epoch."""
 
 
 class LogBounds(NamedTuple):
-    """The bounds of the broker's log, and who of its ISR is behind: they decide whether a step needs an extra."""
+    """The broker's log end and log start, and the ISR members that are behind: they decide whether a step needs an extra."""
 
     end: int
     start: int = 0
@@ -82,7 +94,10 @@ class LogBounds(NamedTuple):
 
 
 class StepKind(ABC):
-    """A kind of step. `takes` are its arguments, `result` the fields of its response, `action` is in catalog.toml."""
+    """A kind of step. `takes` are its arguments, `result` the fields of its response, `action` is in catalog.toml.
+
+    The methods are described at the top of the file; `draw(rng, state)` is only in the classes that walks draw.
+    """
 
     name: ClassVar[str]
     takes: ClassVar[tuple[str, ...]] = ()
@@ -100,16 +115,16 @@ class StepKind(ABC):
         """Return the broker after the step, and the response to the step's request."""
 
     def is_possible(self, state: ReferenceBroker, *args: Any, **kwargs: Any) -> bool:
-        """Return whether the contract allows the step now, where no proposal is overtaken."""
-        # A broker that has read no metadata has no such partition: nobody is answered.
+        """Return whether the contract allows the step now, provided that no proposal is overtaken."""
+        # A broker that has read no metadata since it started has no such partition: no request would get a response.
         return state.partition_epoch != rules.UNDEFINED and state.broker.partition.leader_epoch != rules.UNDEFINED
 
     def extras(self, log: LogBounds, *args: Any, **kwargs: Any) -> Iterator[str]:
-        """Yield the extras that the step needs."""
+        """Yield the extras of the contract that the step needs."""
         yield from ()
 
     def resolved(self, state: ReferenceBroker, step: Step) -> Step:
-        """Return a step of a graph with its NEXT and NOT_DUE as numbers."""
+        """Return a step of a graph with numbers in place of NEXT and NOT_DUE."""
         return step
 
 
@@ -122,36 +137,41 @@ class Metadata(StepKind):
     def is_possible(
         self, state: ReferenceBroker, _leader: int, _leader_epoch: int, partition_epoch: int, _isr: tuple[int, ...]
     ) -> bool:
+        """Return whether the registration is newer than the one that the broker has read last."""
         return partition_epoch > state.partition_epoch
 
     def apply(
-        self, state: ReferenceBroker, leader: int, leader_epoch: int, partition_epoch: int, members: tuple[int, ...]
+        self, state: ReferenceBroker, leader: int, leader_epoch: int, partition_epoch: int, isr: tuple[int, ...]
     ) -> Outcome:
         """Make the broker leader or follower, as the partition's registration says (ReplicaManager#applyDelta)."""
-        everybody = (BROKER, *state.opening.peers)
+        replicas = (BROKER, *state.opening.peers)
         partition = ready_for_metadata(state.setup, state.broker.partition)
         state = state._replace(broker=state.broker._replace(partition=partition))
-        image = Controller(everybody, leader, leader_epoch, members, everybody, partition_epoch)
+        # In the image every replica is live.
+        image = Controller(replicas, leader, leader_epoch, isr, replicas, partition_epoch)
         if leader == BROKER:
             broker = broker_.become_leader(state.setup, state.broker, image, metadata_cache(state, eligible=False))
         else:
             # Older followers truncate when they are made followers, newer ones in the fetcher thread.
-            early = not state.setup.profile.truncates_in_thread
-            broker = broker_.become_follower(state.setup, state.broker, image, truncates=early)
+            truncates_now = not state.setup.profile.truncates_in_thread
+            broker = broker_.become_follower(state.setup, state.broker, image, truncates=truncates_now)
         highest = max(state.highest_epoch, leader_epoch)
         return state._replace(broker=broker, partition_epoch=partition_epoch, highest_epoch=highest), None
 
     def resolved(self, state: ReferenceBroker, step: Step) -> Step:
-        return (*step[:3], state.partition_epoch + 1, *step[4:]) if step[3] == NEXT else step
+        """Return the step with the next partition epoch, its third argument, if that is NEXT."""
+        name, leader, leader_epoch, partition_epoch, isr = step
+        return (name, leader, leader_epoch, state.partition_epoch + 1, isr) if partition_epoch == NEXT else step
 
     def draw(self, rng: random.Random, state: ReferenceBroker) -> Step:
-        """Draw a leader, mostly in a later epoch, and an ISR with it."""
-        everybody, epoch = (BROKER, *state.opening.peers), state.highest_epoch
+        """Draw a registration: mostly a later leader epoch with any leader or none, else only another ISR."""
+        replicas, epoch = (BROKER, *state.opening.peers), state.highest_epoch
         leader = state.broker.partition.leader_id
         if epoch == rules.UNDEFINED or rng.random() < 0.8:
-            epoch, leader = epoch + rng.choice((1, 1, 2)), rng.choice((*everybody, *everybody, rules.UNDEFINED))
-        members = {leader if leader != rules.UNDEFINED else BROKER, *rng.sample(everybody, rng.randint(0, len(everybody)))}
-        return self.name, leader, epoch, state.partition_epoch + 1, tuple(sorted(members))
+            # The replicas twice: no leader is half as likely as any one of them.
+            epoch, leader = epoch + rng.choice((1, 1, 2)), rng.choice((*replicas, *replicas, rules.UNDEFINED))
+        isr = {leader if leader != rules.UNDEFINED else BROKER, *rng.sample(replicas, rng.randint(0, len(replicas)))}
+        return self.name, leader, epoch, state.partition_epoch + 1, tuple(sorted(isr))
 
 
 class Append(StepKind):
@@ -161,13 +181,13 @@ class Append(StepKind):
     says = "A producer's batch of one record. With acks -1 it is answered later, in `produced`."
 
     def apply(self, state: ReferenceBroker, acks: int) -> Outcome:
-        """Append one record as a producer's request does; with acks=all it is answered later, in `produced`."""
+        """Append one record, as a producer's request does."""
         before, cache = state.broker.partition, metadata_cache(state, eligible=False)
         partition, error, info = partition_.append_records_to_leader(state.setup, before, 1, acks, cache, NOW)
         state = with_partition(state, partition)
         if error != rules.NONE:
             return state, {"error": error}
-        # Answered once the high watermark has passed the record, in `produced`.
+        # With acks=all the response comes once the high watermark has passed the record: in the `produced` of a report.
         if acks == -1:
             return state._replace(waiting=(*state.waiting, WaitingAppend(info.first, info.last + 1))), None
         return state, {"error": rules.NONE, "base": info.first}
@@ -177,7 +197,7 @@ class Append(StepKind):
             yield ACKS_ALL
 
     def draw(self, rng: random.Random, state: ReferenceBroker) -> Step:
-        """Draw one with acks -1 only where acks 1 is not the same."""
+        """Draw acks 1, or acks -1; the latter only with a min.insync.replicas above 1, where the two are not the same."""
         return self.name, -1 if state.opening.min_insync_replicas > 1 and rng.random() < 0.5 else 1
 
 
@@ -193,22 +213,25 @@ class Fetch(StepKind):
     )
 
     def apply(self, state: ReferenceBroker, peer: int, epoch: int, offset: int, last_epoch: int, may_join: bool) -> Outcome:
+        """Handle the fetch at once, as the broker's leader does."""
         state, response = fetched_at_once(state, messages.FetchRequest(peer, epoch, offset, last_epoch), may_join=may_join)
         return state, fetch_json(response)
 
     def draw(self, rng: random.Random, state: ReferenceBroker) -> Step:
-        """Draw any epoch and any offset."""
-        epoch, peer = _near(rng, state.broker.partition.leader_epoch), rng.choice(state.opening.peers)
-        last, log = rng.choice((rules.UNDEFINED, _epoch(rng, state, 1), _epoch(rng, state))), state.broker.partition.log
-        offset = rng.randrange(log.start) if log.start and rng.random() < 0.5 else _offset(rng, state)
-        return self.name, peer, epoch, offset, last, rng.random() < 0.7
+        """Draw a fetch of any epochs, offset and peer, as a wrong follower or one with another log might send it."""
+        epoch, peer = _draw_near(rng, state.broker.partition.leader_epoch), rng.choice(state.opening.peers)
+        last_epoch = rng.choice((rules.UNDEFINED, _draw_epoch(rng, state, 1), _draw_epoch(rng, state)))
+        # Where the log start has moved, half of the fetches are below it.
+        log_start = state.broker.partition.log.start
+        offset = rng.randrange(log_start) if log_start and rng.random() < 0.5 else _draw_offset(rng, state)
+        return self.name, peer, epoch, offset, last_epoch, rng.random() < 0.7
 
     def draw_catching_up(self, rng: random.Random, state: ReferenceBroker) -> Step:
-        """Draw one as a correct follower would send it: where its log could end."""
+        """Draw a fetch as a right follower would send it: at an offset of the leader's log, with the epoch before that."""
         log, peer = state.broker.partition.log, rng.choice(state.opening.peers)
         offset = rng.randint(log.start, log.end)
-        last = next((batch.epoch for batch in log.batches if batch.last == offset - 1), rules.UNDEFINED)
-        return self.name, peer, state.broker.partition.leader_epoch, offset, last, rng.random() < 0.7
+        last_epoch = next((batch.epoch for batch in log.batches if batch.last == offset - 1), rules.UNDEFINED)
+        return self.name, peer, state.broker.partition.leader_epoch, offset, last_epoch, rng.random() < 0.7
 
 
 class FetchIneligible(StepKind):
@@ -222,12 +245,13 @@ class FetchIneligible(StepKind):
     )
 
     def apply(self, state: ReferenceBroker, peer: int, epoch: int, offset: int, last_epoch: int, standing: str) -> Outcome:
-        """Handle a fetch of a peer that may not join the ISR: fenced, shutting down, or of another incarnation."""
+        """Handle a fetch of a peer that may not join the ISR. `standing` says why not (`contract.STANDINGS`)."""
         # A fenced broker has no incarnation that is alive (KRaftMetadataCache#getAliveBrokerEpoch).
-        alive = None if standing == FENCED else REGISTERED
-        registered = BrokerState(peer, standing == FENCED, standing == SHUTTING_DOWN, alive)
-        sent = {LATER: REGISTERED + 1, EARLIER: BEFORE}.get(standing, REGISTERED)
-        request = messages.FetchRequest(peer, epoch, offset, last_epoch, replica_epoch=sent)
+        alive_epoch = None if standing == FENCED else REGISTERED_BROKER_EPOCH
+        registered = BrokerState(peer, standing == FENCED, standing == SHUTTING_DOWN, alive_epoch)
+        request_epochs = {LATER: REGISTERED_BROKER_EPOCH + 1, EARLIER: EARLIER_BROKER_EPOCH}
+        replica_epoch = request_epochs.get(standing, REGISTERED_BROKER_EPOCH)
+        request = messages.FetchRequest(peer, epoch, offset, last_epoch, replica_epoch=replica_epoch)
         partition, response = partition_.fetch_records(
             state.setup, state.broker.partition, request, (registered,), NOW, max_records=1
         )
@@ -239,8 +263,9 @@ class FetchIneligible(StepKind):
             yield INCARNATIONS
 
     def draw(self, rng: random.Random, state: ReferenceBroker) -> Step:
-        """Draw a fetch, and why it changes no ISR."""
-        return self.name, *Fetch().draw_catching_up(rng, state)[1:-1], rng.choice(STANDINGS)
+        """Draw the fetch of a right follower, and why it may not join the ISR."""
+        _, *fetch_arguments, _may_join = Fetch().draw_catching_up(rng, state)
+        return self.name, *fetch_arguments, rng.choice(STANDINGS)
 
 
 class FetchAndWait(StepKind):
@@ -251,13 +276,14 @@ class FetchAndWait(StepKind):
     says = "The same with minBytes 1 and a maxWait without end. One that has to wait is answered later, in `fetched`."
 
     def is_possible(self, state: ReferenceBroker, peer: int, *others: Any) -> bool:
+        """Return whether no other fetch of the peer waits."""
         # A broker takes one request of a connection at a time (KafkaChannel#mute).
         return super().is_possible(state, peer, *others) and peer not in state.fetches
 
     def apply(self, state: ReferenceBroker, peer: int, epoch: int, offset: int, last_epoch: int, may_join: bool) -> Outcome:
-        state, response = fetched_or_waiting(
-            state, messages.FetchRequest(peer, epoch, offset, last_epoch), may_join=may_join
-        )
+        """Handle the fetch, or let it wait: then there is no response yet."""
+        request = messages.FetchRequest(peer, epoch, offset, last_epoch)
+        state, response = fetched_or_waiting(state, request, may_join=may_join)
         return state, optional_fetch_json(response)
 
 
@@ -275,32 +301,34 @@ class FetchInSession(StepKind):
     def apply(
         self, state: ReferenceBroker, peer: int, epoch: int, offset: int, last_epoch: int, may_join: bool, session_epoch: int
     ) -> Outcome:
-        """Handle a fetch in the peer's session."""
+        """Handle a fetch with a session epoch. The response is None if it does not name the partition, or if it waits."""
         request = messages.FetchRequest(peer, epoch, offset, last_epoch)
         state, response = fetched_in_session(state, peer, session_epoch, request, may_join=may_join, waits=self.may_wait)
         return state, optional_fetch_json(response)
 
     def resolved(self, state: ReferenceBroker, step: Step) -> Step:
+        """Return the step with a number as its session epoch, the last argument."""
         return _with_session_epoch(state, step)
 
     def draw(self, rng: random.Random, state: ReferenceBroker) -> Step:
-        """Draw mostly the session epoch that is due, and often what the session has already: else nobody would see what a
-        leader makes of that.
+        """Draw a fetch, mostly with the session epoch that is due.
+
+        Often it repeats what the session has of the partition already: only then can a response leave the partition out.
         """
         fetch = STEPS_BY_CLASS[Fetch]
         _, peer, *fields, may_join = rng.choice((fetch.draw, fetch.draw_catching_up, fetch.draw_catching_up))(rng, state)
-        session, due, kind = state.sessions.get(peer), expected_epoch(state, peer), rng.random()
+        session, session_epoch, kind = state.sessions.get(peer), expected_epoch(state, peer), rng.random()
         # Without a session nearly every epoch but the initial one is only refused.
         if session is None and kind < 0.9:
-            due = INITIAL_EPOCH
+            session_epoch = INITIAL_EPOCH
         elif kind < 0.1:
-            return FetchOthers.name, peer, due
+            return FetchOthers.name, peer, session_epoch
         elif kind < 0.2:
-            due = rng.choice((INITIAL_EPOCH, FINAL_EPOCH, due + 1, LARGEST_EPOCH))
+            session_epoch = rng.choice((INITIAL_EPOCH, FINAL_EPOCH, session_epoch + 1, LARGEST_EPOCH))
         elif kind < 0.6 and (cached := known_of(session)) is not None:
             request = cached.fetch.request
             fields = [request.current_leader_epoch, request.fetch_offset, request.last_fetched_epoch]
-        return self.name, peer, *fields, may_join, due
+        return self.name, peer, *fields, may_join, session_epoch
 
 
 class FetchInSessionAndWait(FetchInSession):
@@ -313,6 +341,7 @@ class FetchInSessionAndWait(FetchInSession):
     )
 
     def is_possible(self, state: ReferenceBroker, peer: int, *others: Any) -> bool:
+        """Return whether no other fetch of the peer waits: a broker takes one request of a connection at a time."""
         return super().is_possible(state, peer, *others) and peer not in state.fetches
 
 
@@ -324,17 +353,22 @@ class FetchOthers(StepKind):
     says = "A peer's fetch with a session epoch of the other partition alone: the session forgets this one. Null as there."
 
     def apply(self, state: ReferenceBroker, peer: int, session_epoch: int) -> Outcome:
+        """Handle a fetch with a session epoch that does not name the partition."""
         state, response = fetched_in_session(state, peer, session_epoch, None, may_join=True)
         return state, optional_fetch_json(response)
 
     def resolved(self, state: ReferenceBroker, step: Step) -> Step:
+        """Return the step with a number as its session epoch, the last argument."""
         return _with_session_epoch(state, step)
 
 
 def _with_session_epoch(state: ReferenceBroker, step: Step) -> Step:
-    if step[-1] not in {NEXT, NOT_DUE}:
+    """Return a fetch in a session with a number as its session epoch: what is due for NEXT, one more for NOT_DUE."""
+    _, peer, *_, session_epoch = step
+    if session_epoch not in {NEXT, NOT_DUE}:
         return step
-    return (*step[:-1], expected_epoch(state, step[1]) + (step[-1] == NOT_DUE))
+    due = expected_epoch(state, peer)
+    return (*step[:-1], due + 1 if session_epoch == NOT_DUE else due)
 
 
 class OffsetsForLeaderEpoch(StepKind):
@@ -345,7 +379,7 @@ class OffsetsForLeaderEpoch(StepKind):
     says = "A peer asks where a leader epoch ends."
 
     def apply(self, state: ReferenceBroker, current_leader_epoch: int, leader_epoch: int) -> Outcome:
-        """Answer where an epoch ends."""
+        """Handle the peer's OffsetsForLeaderEpoch request."""
         error, epoch, end = partition_.last_offset_for_leader_epoch(
             state.setup, state.broker.partition, current_leader_epoch, leader_epoch
         )
@@ -354,9 +388,9 @@ class OffsetsForLeaderEpoch(StepKind):
         return state, {"error": rules.NONE, "leader_epoch": epoch, "end_offset": end}
 
     def draw(self, rng: random.Random, state: ReferenceBroker) -> Step:
-        """Draw any epoch, also one that nobody has heard of."""
-        epoch = rules.UNDEFINED if rng.random() < 0.1 else _epoch(rng, state, 1)
-        return self.name, _near(rng, state.broker.partition.leader_epoch), epoch
+        """Draw a request about any epoch, also one that no metadata has had, or the undefined one."""
+        epoch = rules.UNDEFINED if rng.random() < 0.1 else _draw_epoch(rng, state, 1)
+        return self.name, _draw_near(rng, state.broker.partition.leader_epoch), epoch
 
 
 class ListOffsetsRequest(StepKind):
@@ -367,7 +401,7 @@ class ListOffsetsRequest(StepKind):
     says = "A peer asks for the earliest or the latest offset; with `committed` a consumer asks for the latest."
 
     def apply(self, state: ReferenceBroker, current_leader_epoch: int, which: str) -> Outcome:
-        """Answer with the log start, the log end or the high watermark. Partition#fetchOffsetForTimestamp."""
+        """Return the log start, the log end or the high watermark as `which` says. Partition#fetchOffsetForTimestamp."""
         spec = messages.OffsetSpec.EARLIEST if which == EARLIEST else messages.OffsetSpec.LATEST
         isolation = messages.Isolation.HIGH_WATERMARK if which == COMMITTED else messages.Isolation.LOG_END
         listed = partition_.fetch_offset_for_timestamp(
@@ -382,8 +416,8 @@ class ListOffsetsRequest(StepKind):
             yield CONSUMERS
 
     def draw(self, rng: random.Random, state: ReferenceBroker) -> Step:
-        """Draw either."""
-        return self.name, _near(rng, state.broker.partition.leader_epoch), rng.choice((EARLIEST, LATEST))
+        """Draw a peer's request for the earliest or the latest offset."""
+        return self.name, _draw_near(rng, state.broker.partition.leader_epoch), rng.choice((EARLIEST, LATEST))
 
 
 class DeleteRecords(StepKind):
@@ -397,8 +431,8 @@ class DeleteRecords(StepKind):
         return with_partition(state, partition), {"error": error}
 
     def draw(self, rng: random.Random, state: ReferenceBroker) -> Step:
-        """Draw an offset up to the high watermark, or one beside it."""
-        return self.name, _near(rng, rng.randint(0, state.broker.partition.log.hw))
+        """Draw an offset up to the high watermark, or one above it."""
+        return self.name, _draw_near(rng, rng.randint(0, state.broker.partition.log.hw))
 
 
 class FetchResponseStep(StepKind):
@@ -439,11 +473,14 @@ class FetchResponseStep(StepKind):
         diverging: tuple[int, int] | None,
         offsets: tuple[int, int] | None,
     ) -> Outcome:
-        """Give the follower the response to its fetch in flight."""
+        """Give the follower the response to its fetch in flight.
+
+        `diverging`: leader epoch and end offset of a diverging response, else None. `offsets`: earliest and latest offset of
+        the leader after an out-of-range error, else None.
+        """
         request: Any = state.request(peer)
-        response = messages.FetchResponse(
-            error, hw, log_start, tuple(messages.Batch(*r) for r in records), *(diverging or ())
-        )
+        batches = tuple(messages.Batch(*record) for record in records)
+        response = messages.FetchResponse(error, hw, log_start, batches, *(diverging or ()))
         listed = None if offsets is None else messages.ListOffsets(*offsets)
         in_flight = messages.FetchResponseInFlight(request.current_leader_epoch, request.fetch_offset, response, listed)
         broker = broker_.handle_fetch_response(state.setup, state.broker, peer, in_flight)
@@ -460,6 +497,7 @@ class FetchResponseStep(StepKind):
         _diverging: tuple[int, int] | None,
         offsets: tuple[int, int] | None,
     ) -> Iterator[str]:
+        """Yield LOG_STARTS if the leader has a log start above 0, BATCHES if a batch has several records."""
         # The first of `offsets` is the leader's earliest offset, which is its log start.
         if log_start > 0 or (offsets or (0,))[0] > 0:
             yield LOG_STARTS
@@ -467,11 +505,15 @@ class FetchResponseStep(StepKind):
             yield BATCHES
 
     def draw(self, rng: random.Random, state: ReferenceBroker) -> Step:
-        """Draw the response to any request in flight; of a right peer or not: any epoch, offset and high watermark."""
+        """Draw a response to any request in flight, of a right leader or a wrong one: any epochs and offsets.
+
+        If that is an OffsetsForLeaderEpoch request, the step is the response to it; with nothing in flight it is metadata.
+        """
         if not state.requests:
             step: Step = STEPS_BY_CLASS[Metadata].draw(rng, state)
             return step
         peer, request = rng.choice(state.requests)
+        # One number decides on the kind: an error below 0.08, diverging to 0.35, out of range to 0.45, records above.
         kind = rng.random()
         error = (
             rng.choice((rules.NOT_LEADER_OR_FOLLOWER, rules.FENCED_LEADER_EPOCH, rules.UNKNOWN_LEADER_EPOCH))
@@ -479,36 +521,30 @@ class FetchResponseStep(StepKind):
             else rules.NONE
         )
         if not isinstance(request, messages.FetchRequest):
-            epoch = rules.UNDEFINED if kind > 0.9 else _epoch(rng, state)
-            end = rules.UNDEFINED if kind > 0.85 else _offset(rng, state)
+            epoch = rules.UNDEFINED if kind > 0.9 else _draw_epoch(rng, state)
+            end = rules.UNDEFINED if kind > 0.85 else _draw_offset(rng, state)
             return OffsetsForLeaderEpochResponseStep.name, peer, error, epoch, end
-        head = (self.name, peer)
+        # Below in the order of `takes`: error, high watermark, log start, records, diverging, offsets.
+        name_and_peer = (self.name, peer)
         if error != rules.NONE:
-            return (*head, error, rules.UNDEFINED, rules.UNDEFINED, (), None, None)
-        # Diverging (to 0.35), out of range (to 0.45), and otherwise records: each is common enough to be tried in any state.
+            return (*name_and_peer, error, rules.UNDEFINED, rules.UNDEFINED, (), None, None)
         if kind < 0.35:
-            return (
-                *head,
-                rules.NONE,
-                rng.randint(0, FARTHEST_OFFSET),
-                0,
-                (),
-                (_epoch(rng, state), _offset(rng, state)),
-                None,
-            )
+            hw, diverging = rng.randint(0, FARTHEST_OFFSET), (_draw_epoch(rng, state), _draw_offset(rng, state))
+            return (*name_and_peer, rules.NONE, hw, 0, (), diverging, None)
         if kind < 0.45:
-            earliest = rng.choice((0, 0, _offset(rng, state)))
-            latest = max(earliest, _offset(rng, state))
-            return (*head, rules.OFFSET_OUT_OF_RANGE, rules.UNDEFINED, rules.UNDEFINED, (), None, (earliest, latest))
-        epochs = sorted(_epoch(rng, state, 1) for _ in range(rng.choice((0, 1, 1, 2))))
-        first = request.fetch_offset
-        records = tuple((first + n, first + n, epoch) for n, epoch in enumerate(epochs))
-        start = rng.choice((0,) * 9 + (_offset(rng, state),))
-        return (*head, rules.NONE, rng.randint(0, FARTHEST_OFFSET), start, records, None, None)
+            earliest = rng.choice((0, 0, _draw_offset(rng, state)))
+            latest = max(earliest, _draw_offset(rng, state))
+            out_of_range = rules.OFFSET_OUT_OF_RANGE
+            return (*name_and_peer, out_of_range, rules.UNDEFINED, rules.UNDEFINED, (), None, (earliest, latest))
+        epochs = sorted(_draw_epoch(rng, state, 1) for _ in range(rng.choice((0, 1, 1, 2))))
+        # A batch of one record for each epoch, from the fetch offset on.
+        records = tuple((offset, offset, epoch) for offset, epoch in enumerate(epochs, start=request.fetch_offset))
+        log_start = rng.choice((0,) * 9 + (_draw_offset(rng, state),))
+        return (*name_and_peer, rules.NONE, rng.randint(0, FARTHEST_OFFSET), log_start, records, None, None)
 
 
 def _follow_each_other(offset: int, records: tuple[BatchTuple, ...]) -> bool:
-    """Return whether batches begin at an offset and leave no gap."""
+    """Return whether the first batch begins at an offset, and each other one where the one before it ends."""
     for base, last, _ in records:
         if base != offset or last < base:
             return False
@@ -517,7 +553,8 @@ def _follow_each_other(offset: int, records: tuple[BatchTuple, ...]) -> bool:
 
 
 def _without_request(state: ReferenceBroker, peer: int) -> ReferenceBroker:
-    return state._replace(requests=tuple((p, request) for p, request in state.requests if p != peer))
+    """Return the state in which no request to the peer is in flight: its response came, or was lost."""
+    return state._replace(requests=tuple((receiver, request) for receiver, request in state.requests if receiver != peer))
 
 
 class OffsetsForLeaderEpochResponseStep(StepKind):
@@ -527,13 +564,13 @@ class OffsetsForLeaderEpochResponseStep(StepKind):
     action, says = "HandleEpochResponse", "The response to the OffsetsForLeaderEpoch request in flight to a peer."
 
     def is_possible(self, state: ReferenceBroker, peer: int, *others: Any) -> bool:
-        """Return whether such a request is in flight."""
+        """Return whether an OffsetsForLeaderEpoch request is in flight to the peer: what is no fetch is one."""
         request = state.request(peer)
         possible = super().is_possible(state, peer, *others)
         return possible and request is not None and not isinstance(request, messages.FetchRequest)
 
     def apply(self, state: ReferenceBroker, peer: int, error: int, leader_epoch: int, end_offset: int) -> Outcome:
-        """Give the follower the response to its request in flight."""
+        """Give the follower the response to its OffsetsForLeaderEpoch request in flight."""
         request: Any = state.request(peer)
         response = messages.OffsetsForLeaderEpochResponse(request.current_leader_epoch, leader_epoch, end_offset)
         broker = broker_.handle_offsets_for_leader_epoch_response(state.setup, state.broker, peer, response, error)
@@ -553,7 +590,7 @@ class LoseResponse(StepKind):
         return _without_request(state, peer), None
 
     def draw(self, rng: random.Random, state: ReferenceBroker) -> Step:
-        """Draw a request in flight, if there is one."""
+        """Draw one of the peers to which a request is in flight; any peer, if there is none."""
         return self.name, rng.choice([peer for peer, _ in state.requests] or state.opening.peers)
 
 
@@ -564,6 +601,7 @@ class Lag(StepKind):
     says = "The lag time of these members of the ISR runs out, and it is noticed."
 
     def is_possible(self, state: ReferenceBroker, peers: tuple[int, ...]) -> bool:
+        """Return whether all of these peers, and there are some, are members of the ISR that are behind."""
         lagging = set(broker_.lagging_members(state.setup, state.broker))
         return super().is_possible(state, peers) and bool(peers) and set(peers) <= lagging
 
@@ -571,12 +609,13 @@ class Lag(StepKind):
         return state._replace(broker=broker_.shrink_isr(state.broker, peers)), None
 
     def extras(self, log: LogBounds, peers: tuple[int, ...]) -> Iterator[str]:
-        # A broker whose clock is moved finds all that are behind at once.
+        """Yield LAG_APART if some members that are behind are not among these peers."""
+        # The lag times of all members run out together where the step is a jump of the broker's clock.
         if set(peers) != set(log.lagging):
             yield LAG_APART
 
     def draw(self, rng: random.Random, state: ReferenceBroker) -> Step:
-        """Draw any peers."""
+        """Draw one peer or several, whether they are behind or not."""
         return self.name, tuple(sorted(rng.sample(state.opening.peers, rng.randint(1, len(state.opening.peers)))))
 
 
@@ -589,24 +628,27 @@ class AlterPartitionResponseStep(StepKind):
     def is_possible(self, state: ReferenceBroker, *_others: Any) -> bool:
         return state.proposal is not None
 
-    def apply(self, state: ReferenceBroker, error: int, partition_epoch: int, members: tuple[int, ...]) -> Outcome:
+    def apply(self, state: ReferenceBroker, error: int, partition_epoch: int, isr: tuple[int, ...]) -> Outcome:
         """Give the leader the controller's response to its proposal; after some errors it is sent again."""
         proposal: Any = state.proposal
         response = messages.AlterPartitionResponse(error)
         if error == rules.NONE:
-            response = messages.AlterPartitionResponse(rules.NONE, proposal.leader_epoch, partition_epoch, members)
+            response = messages.AlterPartitionResponse(rules.NONE, proposal.leader_epoch, partition_epoch, isr)
         cache = metadata_cache(state, eligible=False)
         partition, sent_again = partition_.handle_alter_partition_response(
             state.setup, state.broker.partition, state.proposed, response, cache, NOW
         )
         state = with_partition(state, partition)
+        # What is sent again is the same request, so it stays in flight.
         return state if sent_again else state._replace(proposal=None), None
 
     def resolved(self, state: ReferenceBroker, step: Step) -> Step:
-        return (*step[:2], state.partition_epoch, *step[3:]) if step[2] == NEXT else step
+        """Return the step with the broker's partition epoch as the response's, if that is NEXT."""
+        name, error, partition_epoch, isr = step
+        return (name, error, state.partition_epoch, isr) if partition_epoch == NEXT else step
 
     def draw(self, rng: random.Random, state: ReferenceBroker) -> Step:
-        """Draw mostly what was proposed."""
+        """Draw an acceptance of the proposal or an error; with no proposal in flight, a lag that may cause one."""
         proposal = state.proposal
         if proposal is None:
             step: Step = STEPS_BY_CLASS[Lag].draw(rng, state)
@@ -624,6 +666,7 @@ class Retention(StepKind):
     says = "A follower's retention removes what lies before an offset."
 
     def is_possible(self, state: ReferenceBroker, log_start: int) -> bool:
+        """Return whether the broker follows, and the log start moves up, to the high watermark at most."""
         partition, log = state.broker.partition, state.broker.partition.log
         return super().is_possible(state, log_start) and not partition.is_leader and log.start < log_start <= log.hw
 
@@ -631,7 +674,7 @@ class Retention(StepKind):
         return state._replace(broker=broker_.delete_records(state.setup, state.broker, log_start)), None
 
     def draw(self, _rng: random.Random, state: ReferenceBroker) -> Step:
-        """Remove one offset."""
+        """Draw a log start that is one higher."""
         return self.name, state.broker.partition.log.start + 1
 
 
@@ -648,7 +691,7 @@ class Stop(StepKind):
         return _restarted(state, broker_.stop(state.setup, state.broker)), None
 
     def draw(self, _rng: random.Random, _state: ReferenceBroker) -> Step:
-        """Stop."""
+        """Return the step, which has no arguments."""
         return (self.name,)
 
 
@@ -659,15 +702,17 @@ class Crash(StepKind):
     says = "The process dies and starts again, with this checkpointed high watermark and the log up to this offset."
 
     def is_possible(self, state: ReferenceBroker, hw: int, log_end: int) -> bool:
+        """Return whether a crash can leave this checkpointed high watermark and this log end."""
         log = state.broker.partition.log
-        # The checkpoint may be beyond the log: it was flushed, and the records were not.
-        known = state.partition_epoch != rules.UNDEFINED
-        return known and log.start <= hw <= log.hw and log.start <= log_end <= log.end
+        has_read_metadata = state.partition_epoch != rules.UNDEFINED
+        # `hw` may be above `log_end`: the checkpoint was flushed, and the records were not.
+        return has_read_metadata and log.start <= hw <= log.hw and log.start <= log_end <= log.end
 
     def apply(self, state: ReferenceBroker, hw: int, log_end: int) -> Outcome:
         return _restarted(state, broker_.crash(state.setup, state.broker, hw, log_end)), None
 
     def extras(self, log: LogBounds, _hw: int, log_end: int) -> Iterator[str]:
+        """Yield LOSE_TAIL if records at the end are lost, SEGMENTS if recovery could bring back some below the log start."""
         if log_end < log.end:
             yield LOSE_TAIL
         # Recovery reads whole segments: records below the log start come back if they share one with a record above it.
@@ -681,14 +726,18 @@ class Crash(StepKind):
         return self.name, rng.randint(log.start, max(log.start, min(log.hw, log_end))), log_end
 
 
-def _restarted(state: ReferenceBroker, down: Broker) -> ReferenceBroker:
-    """Return the broker whose process is up again: what it had sent or waited for is gone with its connections."""
+def _restarted(state: ReferenceBroker, ended: Broker) -> ReferenceBroker:
+    """Return the state with the broker's process up again, from `state` before its end and the broker after it.
+
+    What it had sent, and what waited in it, is gone with its connections.
+    """
     return ReferenceBroker(
         state.setup,
         state.opening,
-        broker_.restart(down),
+        broker_.restart(ended),
         partition_epoch=state.partition_epoch,
         highest_epoch=state.highest_epoch,
+        # The peers whose fetch sessions were in that process, or in one before.
         lost=tuple(sorted({*state.lost, *state.sessions})),
         wrong_step=state.wrong_step,
     )
@@ -698,16 +747,18 @@ def _restarted(state: ReferenceBroker, down: Broker) -> ReferenceBroker:
 # What walks draw
 
 
-def _near(rng: random.Random, value: int) -> int:
-    """Draw mostly the value, else a neighbour, never below 0."""
+def _draw_near(rng: random.Random, value: int) -> int:
+    """Draw the value itself (two times in three), or one beside it; never below 0."""
     return max(0, value + rng.choice((0, 0, 0, 0, -1, 1)))
 
 
-def _epoch(rng: random.Random, state: ReferenceBroker, beyond: int = 0) -> int:
+def _draw_epoch(rng: random.Random, state: ReferenceBroker, beyond: int = 0) -> int:
+    """Draw a leader epoch from 0 to the highest that any metadata has had, or so many beyond it."""
     return rng.randint(0, state.highest_epoch + beyond)
 
 
-def _offset(rng: random.Random, state: ReferenceBroker) -> int:
+def _draw_offset(rng: random.Random, state: ReferenceBroker) -> int:
+    """Draw an offset from 0 to the log end, or to FARTHEST_OFFSET if that is higher."""
     return rng.randint(0, max(FARTHEST_OFFSET, state.broker.partition.log.end))
 
 
@@ -751,9 +802,10 @@ EVERYTHING = Capabilities("everything", frozenset({*STEPS, *EXTRAS}), frozenset(
 def lacks(
     capabilities: Capabilities, step: Step, log_end: int, log_start: int = 0, lagging: Collection[int] = ()
 ) -> str | None:
-    """Return the capability that a step needs and the broker does not have; None if it has all.
+    """Return the first capability that a step needs and the broker does not have; None if it has all.
 
-    The other arguments are of the broker before the step: where its log ends and starts, who of its ISR is behind.
+    A capability is the step itself or an extra. The other arguments are of the broker before the step: its log end and log
+    start, and the members of its ISR that are behind.
     """
     name, *arguments = step
     if name not in capabilities.can:
@@ -763,7 +815,8 @@ def lacks(
 
 
 def action_of(step: Step) -> str:
-    """Return the action of catalog.toml that a step is."""
+    """Return the name of the action of catalog.toml that a step is: it may depend on the arguments."""
+    # The arguments are in the order of `takes`: those of FetchResponseStep end with `diverging` and `offsets`.
     match step:
         case (Metadata.name, leader, *_) if leader == BROKER:
             return "BecomeLeader"
@@ -791,25 +844,26 @@ def arguments_of(step: Step) -> dict[str, Any]:
 
 
 def step_of(line: Mapping[str, Any]) -> Step:
-    """Return the step that a JSON object spells; lists become tuples. Raises KeyError for one that spells none."""
+    """Read a step from the JSON object of `step_json`; lists become tuples. Raises KeyError if something is missing."""
     name = line["step"]
     return (name, *(frozen(line[field]) for field in STEPS[name].takes))
 
 
 def is_step(value: Any) -> bool:
-    """Return whether a value read from somewhere is a step of the contract."""
+    """Return whether a value, such as one from a file, is a step of the contract with arguments of the right types."""
     if not is_call(value, STEPS):
         return False
     arguments = zip(STEPS[value[0]].takes, value[1:], strict=True)
-    return all(_IS[ARGUMENT_TYPES.get(name, "integer")](argument) for name, argument in arguments)
+    return all(_IS_OF_TYPE[ARGUMENT_TYPES.get(name, "integer")](argument) for name, argument in arguments)
 
 
-_IS: Mapping[str, Callable[[Any], bool]] = {
+_IS_OF_TYPE: Mapping[str, Callable[[Any], bool]] = {
     "integer": is_integer,
     "integers": is_integers,
     "boolean": lambda value: isinstance(value, bool),
     "which": lambda value: value in (EARLIEST, LATEST, COMMITTED),
     "standing": lambda value: value in STANDINGS,
-    "records": lambda value: isinstance(value, tuple | list) and all(is_integers(one, 3) for one in value),
+    "records": lambda value: isinstance(value, tuple | list) and all(is_integers(record, 3) for record in value),
     "pair": lambda value: value is None or is_integers(value, 2),
 }
+"""By a type of ARGUMENT_TYPES, whether a value is of it."""

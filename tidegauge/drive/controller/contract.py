@@ -63,12 +63,12 @@ def directory(broker: int, letter: str) -> str:
 
 
 def fields_that_differ(expected: Report, seen: Report) -> tuple[str, ...]:
-    """Return the fields in which two reports differ."""
+    """Return the fields of the contract in which two reports differ, in its order."""
     return tuple(field for field in REPORTED if _comparable(expected, field) != _comparable(seen, field))
 
 
 def _comparable(report: Report, field: str) -> Any:
-    """Return the part of a field in which two reports are compared."""
+    """Return what of a report's field is compared: all of it, but only the error of a refused request."""
     value = report.get(field)
     # A refused request has nothing but its error: what else a response of it contains is not compared.
     if field == "result" and isinstance(value, Mapping) and value.get("error"):
@@ -81,7 +81,10 @@ def _comparable(report: Report, field: str) -> Any:
 
 
 class ReferenceController(NamedTuple):
-    """The controller, the highest metadata.version it knows, and the incarnation each broker has last registered."""
+    """The controller, the highest metadata.version that it knows, and by broker the incarnation that it registered last as.
+
+    An incarnation is a number that stands for the random id of a broker's process.
+    """
 
     controller: QuorumController
     latest: int
@@ -94,46 +97,49 @@ class ReferenceController(NamedTuple):
 
 
 def opened(opening: ClusterOpening, profile: Profile) -> ReferenceController:
-    """Return a cluster without brokers."""
+    """Return a cluster without brokers, as an opening sets it up."""
     return ReferenceController(QuorumController(empty(opening, profile), end=0), opening.metadata_version)
 
 
 def empty(opening: ClusterOpening, profile: Profile) -> ReplicationControl:
-    """Return the state that the metadata log makes of it."""
+    """Return the state of the metadata log of a cluster without brokers: its features, and its configuration."""
     features = Features(opening.metadata_version, opening.elr)
-    own = FrozenMap([(MIN_IN_SYNC_REPLICAS, str(opening.min_insync_replicas))])
+    cluster_config = FrozenMap([(MIN_IN_SYNC_REPLICAS, str(opening.min_insync_replicas))])
     return ReplicationControl(
-        profile=profile_in_force(profile, features), features=features, configs=FrozenMap([(CLUSTER, own)])
+        profile=profile_in_force(profile, features), features=features, configs=FrozenMap([(CLUSTER, cluster_config)])
     )
 
 
 def report(state: ReferenceController, numbers: Incarnations, result: Mapping[str, Any] | None = None) -> Report:
-    """Return what is reported of it."""
+    """Return the report of a cluster after a step.
+
+    `numbers` gives broker epochs their ordinals; `result` is the response to the step's request, None if it is none.
+    """
     return {"result": None if result is None else dict(result), **state_report(state.control, numbers)}
 
 
 def resigned(controller: QuorumController) -> QuorumController:
-    """Return the controller that leads again: what it alone knew is gone."""
-    fresh, sessions = Heartbeats(), set()
+    """Return a controller that has resigned and leads again: what it knew beside the metadata log begins anew."""
+    heartbeats, sessions = Heartbeats(), set()
     for broker, registration in controller.control.brokers.items():
-        fresh = heartbeats_.track_registration(fresh, broker, fenced=registration.fenced)
+        heartbeats = heartbeats_.track_registration(heartbeats, broker, fenced=registration.fenced)
         # Sessions start anew, in 4.0 those of fenced brokers as well (ClusterControlManager#activate).
         if controller.control.profile.failover_renews_fenced or not registration.fenced:
             sessions.add((broker, registration.epoch))
-    return controller._replace(heartbeats=fresh._replace(sessions=frozenset(sessions)))
+    return controller._replace(heartbeats=heartbeats._replace(sessions=frozenset(sessions)))
 
 
 def epoch_of(state: ReferenceController, broker: int, lag: int = 0) -> int:
-    """Return the broker epoch that a broker has; UNDEFINED if it is not registered."""
+    """Return the broker epoch of a broker less `lag`; UNDEFINED if it is not registered."""
     registration = state.control.brokers.get(broker)
     return UNDEFINED if registration is None else registration.epoch - lag
 
 
 def lapsed(state: ReferenceController, broker: int) -> ReferenceController:
-    """Return the state in which the session of a broker is over, and nobody has noticed."""
+    """Return the state after so much time that a broker's session is over, and the controller has not noticed it."""
     heartbeats, session = state.controller.heartbeats, (broker, epoch_of(state, broker))
-    # Time passes for it, and the suite keeps all others alive meanwhile (path_cluster.py). Of those one may have been over
-    # unnoticed as well: its heartbeat begins it anew.
+    # If the broker has a session, time has to pass, and the suite sends heartbeats of all other brokers meanwhile
+    # (path_cluster.py). A session of another broker may be over unnoticed, too: its heartbeat begins it anew.
     has_one = broker in state.control.brokers and session in heartbeats.sessions | heartbeats.expired
     if has_one and heartbeats_.may_have_session(heartbeats, broker, state.control.profile):
         for other_broker, other_epoch in heartbeats.expired - {session}:

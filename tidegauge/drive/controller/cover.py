@@ -1,5 +1,9 @@
 """Paths that take every step of spec/Controller.tla which a controller is asked for, at least once.
 
+The graph is the state graph of a model; an edge is a transition, given by its label (an action and its arguments). In the
+graph brokers count from 0, on a path from 1. A request is here the steps of a path that an edge stands for: one, or two, or
+none where the action is a broker's alone.
+
 Rules of this file
 
 1. The graph is that of impl.explorer.controller_model, which is TLC's. What brokers and logs do by themselves is no request:
@@ -45,42 +49,52 @@ MODELS: Mapping[str, int] = MappingProxyType(
         "RepairedLateConfig": 3,
     }
 )
-"""Whose bounds are covered, those of F4 to F13, and how often the partition changes on a path at most (MaxPartitionEpoch).
-The switches are those of the expected profile."""
+"""The models whose bounds are covered, those of F4 to F13, and how often the partition changes on a path at most
+(MaxPartitionEpoch). The switches are those of the expected profile."""
 
 
-def named(b: int, bounds: model.ControlBounds) -> int:
-    """Return a broker of the graph as it is named in a step: from 1 on, those that partition 0 has elsewhere last."""
-    return b + 1 if b < model.ELSEWHERE else b - model.ELSEWHERE + bounds.brokers + 1
+def named(broker: int, bounds: model.ControlBounds) -> int:
+    """Return the number that a path has for a broker of the graph.
+
+    The brokers of the model count from 1 on a path. Those outside it, which have the replicas of partition 0 and in the
+    graph the numbers from ELSEWHERE on, come after them.
+    """
+    return broker + 1 if broker < model.ELSEWHERE else broker - model.ELSEWHERE + bounds.brokers + 1
 
 
 def begin(bounds: model.ControlBounds) -> Path:
-    """Return the requests that make the graph's first state: every broker is up, and the partition has its replicas."""
+    """Return the steps that make the graph's first state: every broker is up, and the partition has its replicas.
+
+    The partition of the model is number 1 if there is a partition 0 on brokers outside the model, else it is number 0.
+    """
     letters = "AB" if bounds.disks_fail else "A"
-    elsewhere = tuple(named(model.ELSEWHERE + n, bounds) for n in range(bounds.partition_zero))
-    here = tuple(b + 1 for b in bounds.replicas)
+    outside = tuple(named(model.ELSEWHERE + number, bounds) for number in range(bounds.partition_zero))
+    replicas = tuple(broker + 1 for broker in bounds.replicas)
     brokers = range(1, bounds.brokers + 1)
-    starts = tuple(step for b in brokers for step in (registers(b, directories=letters), beats(b)))
+    starts = tuple(step for broker in brokers for step in (registers(broker, directories=letters), beats(broker)))
     config = ((MIN_IN_SYNC_REPLICAS, str(bounds.min_isr)),)
-    topic = ("create_topic", "t", (elsewhere, here) if elsewhere else (here,), config)
-    places = (("assign_directory", b, 0, "t", int(bool(elsewhere)), "A") for b in here if bounds.disks_fail)
-    return (*starts, *up(*elsewhere), topic, *places)
+    topic = ("create_topic", "t", (outside, replicas) if outside else (replicas,), config)
+    # In the graph's first state every replica is in directory A; with one directory only that needs no step.
+    partition = int(bool(outside))
+    assignments = (("assign_directory", broker, 0, "t", partition, "A") for broker in replicas if bounds.disks_fail)
+    return (*starts, *up(*outside), topic, *assignments)
 
 
 def assigned(bounds: model.ControlBounds) -> int:
-    """Return how often the partition changes in its beginning."""
+    """Return how often `begin` changes the partition: its partition epoch is higher by that on a path than in the graph."""
     # A replica of a broker with two directories has none at first, and its assignment is a change.
     return len(bounds.replicas) if bounds.disks_fail else 0
 
 
 def requests_of(state: model.ControlCluster, label: Label) -> Path:
-    """Return what a step of the graph asks the controller for; nothing where it is a broker's alone."""
+    """Return the steps of a path for a transition from a state of the graph; () if the controller is asked for nothing."""
     bounds, tp = state.bounds, state.tp
     name, *arguments = label
-    # The graph counts brokers from 0, a path from 1; the labels of these three begin with no broker.
+    # The first argument is a broker, which counts from 0 in the graph and from 1 on a path; not so with these three labels.
     broker = arguments[0] + 1 if arguments and name not in {"Reassign", "SetMinIsr", "SetElr"} else 0
     match name:
         case "Expand" | "Shrink":
+            # The follower joins the ISR if it is not in it, else it leaves.
             proposal = model.proposal_of(state, {*state.control.partitions[tp].isr} ^ {arguments[0]})
             epochs = proposal.leader_epoch, proposal.partition_epoch + assigned(bounds)
             isr = tuple(member + 1 for member in proposal.isr)
@@ -106,7 +120,7 @@ def requests_of(state: model.ControlCluster, label: Label) -> Path:
         case "FailDirectory":
             return (beats(broker, offline="A"),)
         case "ShutDown":
-            return (*_read_by_all_others(state, arguments[0]), beats(broker, shut_down=True))
+            return (*_heartbeats_of_others(state, arguments[0]), beats(broker, shut_down=True))
         case "Register":
             return _registers(state, arguments[0], arguments[1])
         case _:
@@ -114,10 +128,10 @@ def requests_of(state: model.ControlCluster, label: Label) -> Path:
 
 
 class ControllerCover(NamedTuple):
-    """The paths; how many of the graph's steps they take (`taken`), and how many there are (`steps`).
+    """The paths; how many of the graph's edges they take (`taken`), and how many there are (`steps`).
 
-    In the others the release does not do as the graph: where it has no ELR, and up to 3.9 where a session is over and that
-    is not noticed.
+    On the other edges the release does not do as the graph: where it has no ELR, and up to 3.9 where a session is over and
+    that is not noticed.
     """
 
     cases: tuple[ControllerCase, ...]
@@ -126,44 +140,49 @@ class ControllerCover(NamedTuple):
 
 
 Taken = tuple[int, Path]
-"""A state's number, and the steps that a transition of the graph is there."""
+"""An edge of the graph: the number of the state that it leaves, and its request."""
 
 
 def cover_of(name: str, profile: Profile, opening: ClusterOpening) -> ControllerCover:
-    """Return the cover of a model of MCController."""
+    """Return the cover of the model of this name (MODELS), with the bound on changes of the partition that is set there."""
     return cover(control_bounds_of(model_of(name))._replace(max_partition_epoch=MODELS[name]), profile, opening, name)
 
 
 def model_of(name: str) -> Model:
-    """Return a model that has a cover. Raises UsageError for another."""
+    """Return the model of this name. Raises UsageError if it is none of MODELS."""
     if name not in MODELS:
         raise UsageError(f"drive: expected a graph of the controller: {', '.join(MODELS)}; seen {name}; choose one of those")
     return find_model(name)
 
 
 def cover(bounds: model.ControlBounds, profile: Profile, opening: ClusterOpening, name: str) -> ControllerCover:
-    """Return paths that take at least once each step of the graph that the release takes too."""
+    """Return paths that take at least once each edge of a model's graph on which the release does as the graph.
+
+    `bounds` are the model's; `name` and a number are the names of the cases.
+    """
     # min.insync.replicas is set on the topic (`begin`), so that the cluster's default does not matter.
     opening = opening._replace(elr=int(profile.elr), min_insync_replicas=1)
     graph = _Graph(bounds, profile)
     steps = sum(map(len, graph.edges))
     graph.follow(opened(opening, profile))
-    left = {(source, request) for source in graph.reached for request in graph.edges[source]}
-    coverable, cases = len(left), list[ControllerCase]()
+    uncovered = {(source, request) for source in graph.reached for request in graph.edges[source]}
+    coverable, cases = len(uncovered), list[ControllerCase]()
     for source in graph.reached:
-        # A path goes to a state with steps that are left, by steps that may be taken already, and on through those left.
-        while any((source, request) in left for request in graph.edges[source]):
-            path = [*graph.way_to(source), *graph.onward(source, left)]
-            left -= set(path)
+        # A path goes to a state with uncovered edges, by edges that may be covered already, and on through uncovered ones.
+        while any((source, request) in uncovered for request in graph.edges[source]):
+            path = [*graph.way_to(source), *graph.onward(source, uncovered)]
+            uncovered -= set(path)
             requests = tuple(step for _, request in path for step in request)
             cases.append(ControllerCase(opening, (*begin(bounds), *requests), f"{name} {len(cases)}"))
     return ControllerCover(tuple(cases), coverable, steps)
 
 
 class _Graph:
-    """The graph as the controller sees it.
+    """The graph as the controller sees it: states that it cannot tell apart are one (`_number`), and have one number.
 
-    `edges`: for each state the requests there, with the state that comes then; `reached`: the states that a path can get to.
+    `edges`: for each state its requests, each with the state that it leads to; `reached`: the states that a path can get to,
+    breadth first. Of each state `_facts` has what the reference is compared with; `_from` has the edge by which it is
+    reached first.
     """
 
     def __init__(self, bounds: model.ControlBounds, profile: Profile) -> None:
@@ -175,16 +194,20 @@ class _Graph:
         self._from: dict[int, Taken] = {}
         numbers: dict[View, int] = {}
         search = model.search_control(model.initial_control_cluster(bounds, profile))
-        of_state = [self._number(numbers, search.states[0])]
-        for source, label, target, new in search.transitions():
-            if new:
-                of_state.append(self._number(numbers, search.states[target]))
+        # By the number of a state of the model, its number in this graph. New states come in the order of their numbers.
+        number_of = [self._number(numbers, search.states[0])]
+        for source, label, target, is_new in search.transitions():
+            if is_new:
+                number_of.append(self._number(numbers, search.states[target]))
             if request := requests_of(search.states[source], label):
-                self.edges[of_state[source]][request] = of_state[target]
+                self.edges[number_of[source]][request] = number_of[target]
 
     def _number(self, numbers: dict[View, int], state: model.ControlCluster) -> int:
-        """Return the number of a state, the same for all that the controller cannot tell apart."""
-        key = _local(model.control_view(state))
+        """Return the number of a state, the same for all that the controller cannot tell apart; add it if it is new.
+
+        `numbers`: the numbers by what the controller sees of a state.
+        """
+        key = _controller_view(model.control_view(state))
         if key not in numbers:
             numbers[key] = len(self.edges)
             self.edges.append({})
@@ -192,20 +215,22 @@ class _Graph:
         return numbers[key]
 
     def follow(self, start: ReferenceController) -> None:
-        """Keep the steps that take the reference to the graph's next state, breadth first."""
+        """Take the reference through the graph, breadth first; drop the edges on which it does not get to the graph's state.
+
+        `start` is the reference's cluster without brokers. Afterwards `reached` has the states that are left.
+        """
         incarnations = Incarnations()
         for step in begin(self._bounds):
             start, _ = take_step(start, step, incarnations)
         self.reached, states = [0], {0: start}
         for source in self.reached:
             # A state is needed once, when its edges are tried: the reference's states are large.
-            here = states.pop(source)
+            before = states.pop(source)
             for request, target in [*self.edges[source].items()]:
-                after = here
+                after = before
                 for step in request:
                     after, _ = take_step(after, step, incarnations)
-                # A release without ELR, or one up to 3.9 where a session is over and not noticed, goes another way: such a
-                # step is no part of the cover.
+                # A release without ELR, or one up to 3.9 where a session is over and not noticed, goes another way.
                 if facts(after.control, self._tp, 0, 0, self._bounds.brokers) != self._facts[target]:
                     del self.edges[source][request]
                 elif target not in self._from and target != 0:
@@ -214,59 +239,64 @@ class _Graph:
                     states[target] = after
 
     def way_to(self, target: int) -> list[Taken]:
-        """Return a shortest run to a state."""
+        """Return the edges of a shortest path from the first state to a state."""
         way: list[Taken] = []
         while target != 0:
             way.append(self._from[target])
-            target = way[-1][0]
+            target, _ = way[-1]
         return way[::-1]
 
-    def onward(self, at: int, left: Set[Taken]) -> list[Taken]:
-        """Return what is left from here on, as long as there is something near."""
+    def onward(self, at: int, uncovered: Set[Taken]) -> list[Taken]:
+        """Return the edges of a path from a state that takes uncovered ones, as long as one is near (LONGEST, NEAR)."""
         way: list[Taken] = []
-        steps_taken: set[Taken] = set()
-        while len(way) < LONGEST and (more := self._nearest(at, left, steps_taken)):
+        on_way: set[Taken] = set()
+        while len(way) < LONGEST and (more := self._nearest(at, uncovered, on_way)):
             way += more
-            steps_taken |= set(more)
+            on_way |= set(more)
             last_state, last_request = more[-1]
             at = self.edges[last_state][last_request]
         return way
 
-    def _nearest(self, at: int, left: Set[Taken], steps_taken: Set[Taken]) -> list[Taken]:
-        """Return a shortest way to a step in `left` that is not in `steps_taken`; none within NEAR steps."""
+    def _nearest(self, at: int, uncovered: Set[Taken], on_way: Set[Taken]) -> list[Taken]:
+        """Return the edges of a shortest path from a state whose last edge is uncovered and not in `on_way`.
+
+        Returns [] if there is none after at most NEAR other edges.
+        """
         ways: deque[tuple[int, list[Taken]]] = deque([(at, [])])
         visited = {at}
         while ways:
-            here, way = ways.popleft()
-            for request, target in self.edges[here].items():
-                step = here, request
-                if step in left and step not in steps_taken:
-                    return [*way, step]
+            state, way = ways.popleft()
+            for request, target in self.edges[state].items():
+                edge = state, request
+                if edge in uncovered and edge not in on_way:
+                    return [*way, edge]
                 if target not in visited and len(way) < NEAR:
                     visited.add(target)
-                    ways.append((target, [*way, step]))
+                    ways.append((target, [*way, edge]))
         return []
 
 
-def _local(view: View) -> View:
-    """Return the part of a state's view that the controller has: the order of `view` is that of `control_view`."""
+def _controller_view(view: View) -> View:
+    """Return the part of a state that the controller knows. `view`: the tuple that `control_view` makes of a state."""
     partition, brokers, _, _, _, min_isr, _, indexes = view
     # The first value of a broker is the state of its process, which the controller does not know.
     return partition, tuple(broker[1:] for broker in brokers), min_isr, indexes
 
 
 Facts = tuple[Any, ...]
+"""What the graph and the reference are compared in after each edge: the partition and the brokers at the controller."""
 
 
-def facts(control: ReplicationControl, tp: TopicPartition, add: int, epochs: int, brokers: int) -> Facts:
-    """Return what a controller has of the partition and the first brokers, for comparing the graph with the reference.
+def facts(control: ReplicationControl, tp: TopicPartition, id_offset: int, epoch_offset: int, brokers: int) -> Facts:
+    """Return what a controller has of a partition and of the model's first `brokers` brokers, as a path numbers them.
 
-    `add`: what broker ids are raised by, for the graph counts from 0 and a path from 1; `epochs`: the same for the partition
-    epoch, for a path may begin with more changes than the graph.
+    For a state of the graph `id_offset` is 1, because brokers count from 0 there, and `epoch_offset` is by how much the
+    partition epoch is higher on a path (`assigned`). For a state of the reference both are 0.
     """
     registration = control.partitions.get(tp)
-    registrations = (control.brokers.get(b + 1 - add) for b in range(brokers))
+    registrations = (control.brokers.get(number - id_offset) for number in range(1, brokers + 1))
     rows = tuple(None if broker is None else (broker.fenced, broker.in_controlled_shutdown) for broker in registrations)
+    # The topic is deleted.
     if registration is None:
         return None, rows
     lists = (
@@ -277,33 +307,35 @@ def facts(control: ReplicationControl, tp: TopicPartition, add: int, epochs: int
         registration.elr,
         registration.last_known_elr,
     )
-    raised = tuple(tuple(b + add for b in members) for members in lists)
-    leader = registration.leader if registration.leader == UNDEFINED else registration.leader + add
-    return (*raised, leader, registration.recovery, registration.leader_epoch, registration.partition_epoch + epochs), rows
+    numbered = tuple(tuple(broker + id_offset for broker in members) for members in lists)
+    leader = registration.leader if registration.leader == UNDEFINED else registration.leader + id_offset
+    epochs = registration.leader_epoch, registration.partition_epoch + epoch_offset
+    return (*numbered, leader, registration.recovery, *epochs), rows
 
 
-def _read_by_all_others(state: model.ControlCluster, b: int) -> Path:
-    """Return heartbeats of all other brokers, with which a controlled shutdown can end."""
+def _heartbeats_of_others(state: model.ControlCluster, broker: int) -> Path:
+    """Return the heartbeats of all other brokers that let a broker's controlled shutdown end, if it has begun."""
     # It ends once every active broker has read the metadata up to its beginning (BrokerHeartbeatManager#lowestActiveOffset).
     control = state.control
-    if not control.brokers[b].in_controlled_shutdown:
+    if not control.brokers[broker].in_controlled_shutdown:
         return ()
-    others = (other for other, _ in control.brokers.items() if other != b and is_active(control, other))
+    others = (other for other, _ in control.brokers.items() if other != broker and is_active(control, other))
     return tuple(beats(named(other, state.bounds)) for other in others)
 
 
-def _registers(state: model.ControlCluster, b: int, directory: int) -> Path:
-    """Return the start of a process with the directories that control_steps gives it."""
-    letters = "".join(name[-1] for name in model.directories_of(state, b, directory))
-    starts: Path = (registers(b + 1, clean=model.stops_in_order(state, b, directory), directories=letters),)
-    registered = state.control.brokers.get(b)
+def _registers(state: model.ControlCluster, broker: int, directory: int) -> Path:
+    """Return the registration of a broker's new process. `directory`: the second argument of the label Register."""
+    letters = "".join(name[-1] for name in model.directories_of(state, broker, directory))
+    clean = model.stops_in_order(state, broker, directory)
+    registration = registers(broker + 1, clean=clean, directories=letters)
+    last_registration = state.control.brokers.get(broker)
     # The graph lets a process start although the last one is not fenced yet. A real controller refuses that
     # (DUPLICATE_BROKER_REGISTRATION) unless the session is over.
-    if registered is not None and is_left_unnoticed(state.control.profile):
-        starts = (("register_late", *starts[0][1:]),)
-    elif registered is not None and not registered.fenced:
+    if last_registration is not None and is_left_unnoticed(state.control.profile):
+        registration = ("register_late", *registration[1:])
+    elif last_registration is not None and not last_registration.fenced:
         return ()
     if directory != model.TAKEN_OUT:
-        return starts
+        return (registration,)
     # The replica is in none of its directories any more, so that the broker assigns it to one.
-    return (*starts, ("assign_directory", b + 1, 0, "t", state.tp.partition, "B"))
+    return (registration, ("assign_directory", broker + 1, 0, "t", state.tp.partition, "B"))

@@ -1,9 +1,13 @@
 """What a run has exercised of a controller: each step becomes the events that the controller would log.
 
+A situation is an action with the outcome of each of its comparisons; the action of an event is its name. A response stands
+here for a request with the error of its response, such as `elect_leaders: ELECTION_NOT_NEEDED`. The model has for each of
+them an Example: a shortest case that ends with it, and how many local steps of the model are of that kind.
+
 Rules of this file
 
-1. Runs and logs are counted alike (conformance/checking/situations.py). A request is counted with its response besides, as
-   `elect_leaders: ELECTION_NOT_NEEDED`: no log has these, but for proposals.
+1. Runs and logs are counted alike (conformance/checking/situations.py). A request is counted with its response besides: no
+   log has these, but for proposals.
 2. The model is what the reference does on the covers, the findings' paths and the refusals. A local step is a request and
    what the controller reports before it; it counts if something was in its situation.
 3. What a run shows ends with the step before the first that differs.
@@ -54,111 +58,126 @@ class ControlModel(NamedTuple):
 
 
 def events_of(before: ReferenceController, step: Step, result: Report | None, after: ReferenceController) -> Iterator[Event]:
-    """Yield the events that a controller would log of a step: the request, then what changes by it."""
+    """Yield the events that a controller would log of a step: the request, then what it has changed.
+
+    `result`: the response to the request, None if the step is none; `before`, `after`: the cluster before and after it.
+    """
+    name, *arguments = step
     error = NONE if result is None else result.get("error", NONE)
-    if step[0] == PROPOSAL:
+    if name == PROPOSAL:
         yield Event(_NODE, "AlterPartition", {"error": error})
-    if step[0] == "configure" and error == NONE and (step[1], step[3]) == (TOPIC, MIN_IN_SYNC_REPLICAS):
+    # The arguments of "configure" are type, name, key, value.
+    if name == "configure" and error == NONE and (arguments[0], arguments[2]) == (TOPIC, MIN_IN_SYNC_REPLICAS):
         yield Event(_NODE, "SetMinIsr", {})
-    was_registered = before.control.brokers
+    old_brokers = before.control.brokers
     # In the order of Kafka's records: #handleBrokerUnfenced unfences before it elects, #handleBrokerFenced takes the broker
     # out of every ISR before it fences.
     for broker, registration in after.control.brokers.items():
-        was = was_registered.get(broker)
-        if was is not None and was.fenced and not registration.fenced:
+        old_broker = old_brokers.get(broker)
+        if old_broker is not None and old_broker.fenced and not registration.fenced:
             yield Event(_NODE, "UnfenceBroker", {"peer": broker})
     for tp, partition in after.control.partitions.items():
-        old = before.control.partitions.get(tp)
-        if old != partition:
-            lists = {name: tuple(sorted(getattr(partition, name))) for name in _LISTS}
-            clean = old is None or not gives_up(old, partition)
+        old_partition = before.control.partitions.get(tp)
+        if old_partition != partition:
+            lists = {field: tuple(sorted(getattr(partition, field))) for field in _LISTS}
+            clean = old_partition is None or not gives_up(old_partition, partition)
+            # No leader (-1) is None in an event; brokers count from 1.
             yield Event(_NODE, "ChangePartition", {"leader": max(partition.leader, 0) or None, **lists, "clean": clean})
-    if step[0] in ("register", "register_late") and error == NONE:
-        yield Event(_NODE, "RegisterBroker", {"peer": step[1], "clean": bool(step[3])})
+    # The arguments of a registration are broker, new incarnation, clean, directories.
+    if name in ("register", "register_late") and error == NONE:
+        yield Event(_NODE, "RegisterBroker", {"peer": arguments[0], "clean": bool(arguments[2])})
     for broker, registration in after.control.brokers.items():
-        was = was_registered.get(broker)
-        if was is not None and not was.fenced and registration.fenced:
+        old_broker = old_brokers.get(broker)
+        if old_broker is not None and not old_broker.fenced and registration.fenced:
             yield Event(_NODE, "FenceBroker", {"peer": broker})
 
 
 def response_of(step: Step, result: Report | None) -> str:
-    """Return a request with the error of its response; a step that is no request by itself."""
+    """Return the name of a request with that of its response's error, "name: ERROR"; of another step the name alone."""
     if result is None:
         return str(step[0])
     error = result.get("error", NONE)
     return f"{step[0]}: {ERROR_NAMES.get(error, error)}"
 
 
-class _Played(NamedTuple):
-    """A step that the reference has taken: what it reported before, the step, its events, its response."""
+class _PlayedStep(NamedTuple):
+    """A step that the reference has taken: the registrations before it as JSON, the step, its events, its response."""
 
-    before: str
+    registrations: str
     step: Step
     events: tuple[Event, ...]
     response: str
 
 
-def _played(case: ControllerCase, profile: Profile, steps: int) -> Iterator[_Played]:
-    """Yield the first steps of a case."""
-    judge = reference(profile)
-    state: ControllerState = judge.opened(case.opening)
-    report: Mapping[str, Any] = judge.report(state)
-    for step in case.path[:steps]:
-        after, seen = judge.take(state, step)
-        known = json.dumps([report[name] for name in ("partitions", "brokers", "features")], sort_keys=True)
-        yield _Played(
-            known, step, tuple(events_of(state[0], step, seen["result"], after[0])), response_of(step, seen["result"])
-        )
-        state, report = after, seen
+def _played_steps(case: ControllerCase, profile: Profile, count: int) -> Iterator[_PlayedStep]:
+    """Take the reference through the first `count` steps of a case, and yield them."""
+    controller = reference(profile)
+    state: ControllerState = controller.opened(case.opening)
+    report: Mapping[str, Any] = controller.report(state)
+    for step in case.path[:count]:
+        after, next_report = controller.take(state, step)
+        registrations = json.dumps([report[field] for field in ("partitions", "brokers", "features")], sort_keys=True)
+        result = next_report["result"]
+        # A state is a pair of the cluster and the ordinals of broker epochs.
+        events = tuple(events_of(state[0], step, result, after[0]))
+        yield _PlayedStep(registrations, step, events, response_of(step, result))
+        state, report = after, next_report
 
 
-def _situations(played: Sequence[_Played]) -> list[list[Situation]]:
-    """Return the situations of the events of each step, all computed at once."""
+def _situations(played: Sequence[_PlayedStep]) -> list[list[Situation]]:
+    """Return for each step the situations of its events, in their order; all are computed at once, as columns."""
     events = tuple(event for step in played for event in step.events)
-    codes, of_row = situation_codes(to_columns([Trace("", "", _CONFIG, events)], _CONFIG, counted=True))
-    following = iter(of_row.tolist())
-    return [[codes[next(following)] for _ in step.events] for step in played]
+    distinct, index_of_row = situation_codes(to_columns([Trace("", "", _CONFIG, events)], _CONFIG, counted=True))
+    # A row per event, in order: each step takes as many as it has events.
+    following = iter(index_of_row.tolist())
+    return [[distinct[next(following)] for _ in step.events] for step in played]
 
 
 def exercised_control(
     cases: Sequence[ControllerCase], ended: Mapping[ControllerCase, int], profile: Profile
 ) -> tuple[dict[Situation, Seen], dict[str, Seen]]:
-    """Return the situations and the responses of a run; `ended`: the step at which a case differed."""
+    """Return the situations and the responses that a run has exercised: how often, and where first.
+
+    `ended`: by case that differed, the number of the step (from 1) after which it did; that step and those after it do not
+    count.
+    """
     situations: dict[Situation, Seen] = {}
     responses: dict[str, Seen] = {}
     for number, case in enumerate(cases, start=1):
-        played = [*_played(case, profile, ended.get(case, len(case.path) + 1) - 1)]
-        for at, (step, reached) in enumerate(zip(played, _situations(played), strict=True), start=1):
+        played = [*_played_steps(case, profile, ended.get(case, len(case.path) + 1) - 1)]
+        for at, (step, step_situations) in enumerate(zip(played, _situations(played), strict=True), start=1):
             seen = Seen(1, f"{case.name or f'path {number:,}'}, step {at}")
-            for situation in reached:
+            for situation in step_situations:
                 add(situations, {situation: seen})
+            # The response to a proposal is an event, and so in a situation already.
             if step.step[0] != PROPOSAL:
                 add(responses, {step.response: seen})
     return situations, responses
 
 
 def explored_control(cases: Sequence[ControllerCase], profile: Profile = ELR_REPAIRED) -> ControlModel:
-    """Compute the model from paths of a controller."""
-    model, known = ControlModel({}, {}), set[tuple[Any, ...]]()
+    """Compute the model of a controller from the paths of these cases."""
+    model, counted_steps = ControlModel({}, {}), set[tuple[Any, ...]]()
     for case in cases:
-        played = [*_played(case, profile, len(case.path))]
-        for at, (step, reached) in enumerate(zip(played, _situations(played), strict=True), start=1):
-            key = case.opening, step.before, step.step
+        played = [*_played_steps(case, profile, len(case.path))]
+        for at, (step, situations) in enumerate(zip(played, _situations(played), strict=True), start=1):
+            # A local step: a request, and what the controller reports before it.
+            key = case.opening, step.registrations, step.step
             shorter = ControllerCase(case.opening, case.path[:at])
-            new = int(key not in known)
-            known.add(key)
-            # A local step is counted once: in the first of its situations, or else in its response.
-            for position, situation in enumerate(reached):
-                local_steps = new if position == 0 else 0
+            is_new = int(key not in counted_steps)
+            counted_steps.add(key)
+            # It is counted once: in the first of its situations, or else in its response.
+            for position, situation in enumerate(situations):
+                local_steps = is_new if position == 0 else 0
                 model.situations[situation] = nearer(model.situations.get(situation), Example(local_steps, shorter))
             if step.step[0] != PROPOSAL:
-                local_steps = 0 if reached else new
+                local_steps = 0 if situations else is_new
                 model.responses[step.response] = nearer(model.responses.get(step.response), Example(local_steps, shorter))
     return model
 
 
 def nearer(before: Example | None, other: Example) -> Example:
-    """Return both together: all local steps, and the shorter case."""
+    """Return two examples of the same thing as one: the sum of their local steps, and the shorter case."""
     if before is None:
         return other
     case = min(before.case, other.case, key=lambda case: len(case.path))
@@ -167,23 +186,25 @@ def nearer(before: Example | None, other: Example) -> Example:
 
 @cache
 def shipped_control() -> ControlModel:
-    """Return the model that the package has."""
+    """Read the model that is shipped with the package, as `write_control` has written it."""
     data = json.loads(files("tidegauge.drive.controller").joinpath(_FILE).read_text(encoding="utf-8"))
 
-    def example(local_steps: int, opening: Any, path: Any) -> Example:
+    def read_example(local_steps: int, opening: Any, path: Any) -> Example:
+        """Read the last three columns of a line."""
         return Example(local_steps, ControllerCase(ClusterOpening(*frozen(opening)), frozen(path)))
 
     return ControlModel(
-        {Situation(action, tuple(outcomes)): example(*rest) for action, outcomes, *rest in data["situations"]},
-        {response: example(*rest) for response, *rest in data["responses"]},
+        {Situation(action, tuple(outcomes)): read_example(*rest) for action, outcomes, *rest in data["situations"]},
+        {response: read_example(*rest) for response, *rest in data["responses"]},
     )
 
 
 def write_control(model: ControlModel, place: Path) -> None:
-    """Write the model, a line an example: what changes with the controller can be read in a diff."""
+    """Write a model to a JSON file with one line per example, so that a diff shows what changes with the controller."""
+    # case[:2]: the opening and the path, without the name of the case.
     lists = {
-        "situations": [[*situation, n, *case[:2]] for situation, (n, case) in sorted(model.situations.items())],
-        "responses": [[response, n, *case[:2]] for response, (n, case) in sorted(model.responses.items())],
+        "situations": [[*situation, count, *case[:2]] for situation, (count, case) in sorted(model.situations.items())],
+        "responses": [[response, count, *case[:2]] for response, (count, case) in sorted(model.responses.items())],
     }
     parts = (
         f'"{name}":[\n' + ",\n".join(json.dumps(row, separators=(",", ":")) for row in rows) + "\n]"
@@ -193,13 +214,13 @@ def write_control(model: ControlModel, place: Path) -> None:
 
 
 def step_as_json(step: Step) -> dict[str, Any]:
-    """Return a step by the names of its arguments."""
+    """Return a step as plain data: its name as "step", and its arguments by name."""
     name, *arguments = step
     return {"step": name, **dict(zip(STEPS[name].takes, arguments, strict=True))}
 
 
 def model_cases() -> list[ControllerCase]:
-    """Return the paths that the model is computed from."""
+    """Return the cases that the shipped model is computed from: covers, the findings' paths, and refusals."""
     from tidegauge.drive.controller.cover import MODELS, cover_of  # noqa: PLC0415  only who makes the file needs them
     from tidegauge.drive.controller.walks import usual_cases  # noqa: PLC0415
 

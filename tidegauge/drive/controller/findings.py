@@ -1,8 +1,9 @@
 """The findings about controllers: the switches of a profile that a controller reads, with the finding behind each, and the
 findings as paths, as docs/findings.md has their runs.
 
-F11 is shown by half: what its leader commits needs a log. `SHOWN_BY` has the switch of a profile without which the
-reference does something else on a path.
+A finding is something that controllers of some releases do, mostly a bug: F4 to F13 of docs/findings.md, or an issue. A path
+is steps of the controller's contract (steps.py), each a tuple of a name and arguments; some functions here make them. F11 is
+shown by half: what its leader commits needs a log.
 """
 
 from collections.abc import Mapping
@@ -57,53 +58,60 @@ SAYS: Mapping[str, str] = {
 
 
 def controller_findings() -> dict[str, Finding]:
-    """Return what a controller may do and another does not, by its name: every switch of FINDINGS against elr-repaired."""
+    """Return every finding by its name: all its switches at the value that the profile elr-repaired does not have."""
     sentences = {**{bug.name: bug.says for bug in known_bugs().values()}, **SAYS}
     findings = {}
     for finding in FINDINGS.values():
-        right = {name: getattr(ELR_REPAIRED, name) for name, shown in FINDINGS.items() if shown == finding}
-        findings[finding] = Finding(
-            finding, sentences.get(finding, ""), {name: not value for name, value in right.items()}, right
-        )
+        # A finding may be several switches.
+        right = {switch: getattr(ELR_REPAIRED, switch) for switch, name in FINDINGS.items() if name == finding}
+        switched = {switch: not value for switch, value in right.items()}
+        findings[finding] = Finding(finding, sentences.get(finding, ""), switched, right)
     return findings
 
 
 def is_left_unnoticed(profile: Profile) -> bool:
-    """Return whether a session can be over and nobody has noticed.
+    """Return whether a session can be over for a while before the controller notices it.
 
-    Up to 3.9 the controller looks when a session ends (path_cluster.Lane).
-    That a fenced broker has no session is of the same time (KAFKA-17793).
+    Not up to 3.9: there the controller checks when a session ends (path_cluster.py). The profile has no switch for that. But
+    since 4.0 a fenced broker has a session, too (KAFKA-17793), so that switch tells the releases apart.
     """
     return profile.fenced_has_session
 
 
 def registers(broker: int, *, new: bool = True, clean: bool = False, directories: str = "A") -> Step:
-    """Make the step in which a broker starts."""
+    """Return the step in which a broker registers, with one letter for each of its log directories.
+
+    `new`: as a new incarnation; `clean`: after a clean shutdown.
+    """
     return ("register", broker, new, clean, directories)
 
 
 def beats(broker: int, *, fence: bool = False, shut_down: bool = False, offline: str = "", offset: int = ALL) -> Step:
-    """Make a heartbeat of a broker that has read everything."""
+    """Return a heartbeat of a broker, by default one that has read all metadata and wants nothing.
+
+    `offline`: the letters of its log directories that have failed; `offset`: of the metadata that it has read.
+    """
+    # 0: with the broker's own broker epoch.
     return ("heartbeat", broker, 0, offset, fence, shut_down, offline)
 
 
 def up(*brokers: int) -> Path:
-    """Make the steps by which brokers start and are unfenced."""
+    """Return the steps by which brokers register and are unfenced, one broker after the other."""
     return tuple(step for broker in brokers for step in (registers(broker), beats(broker)))
 
 
 def topic(*assignment: tuple[int, ...], min_isr: int = 2) -> Step:
-    """Make the creation of topic t, with these replicas for each of its partitions."""
+    """Return the creation of topic t, with these replicas for each of its partitions."""
     return ("create_topic", "t", assignment, ((MIN_IN_SYNC_REPLICAS, str(min_isr)),))
 
 
 def min_isr(value: int) -> Step:
-    """Make the step that sets min.insync.replicas of topic t."""
+    """Return the step that sets min.insync.replicas of topic t."""
     return ("configure", TOPIC, "t", MIN_IN_SYNC_REPLICAS, str(value))
 
 
 def fenced(broker: int) -> Step:
-    """Make the heartbeat in which a broker asks to be fenced."""
+    """Return the heartbeat in which a broker asks to be fenced."""
     return beats(broker, fence=True)
 
 
@@ -208,13 +216,14 @@ SHOWN_BY: Mapping[str, str] = {
     "F12": "completes_before_election",
     "F13": "forgets_last_member",
 }
-"""By finding, the switch that it is."""
+"""By path of SCENARIOS, the switch of the profile without which the reference does something else on it."""
 
 
 def finding_cases(opening: ClusterOpening) -> tuple[ControllerCase, ...]:
-    """Return the findings' paths; those that switch ELR on or off, and F11, need a release that has it."""
+    """Return the findings' paths as cases with their names; without ELR in the opening only those that do not need it."""
 
     def needs_elr(name: str) -> bool:
+        """Return whether a path switches ELR on or off, or shows nothing without it."""
         # The path of F11 is possible without ELR, and harmless.
         return name == "F11" or any(step[0] == "update_feature" for step in SCENARIOS[name])
 

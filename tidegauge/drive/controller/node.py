@@ -1,5 +1,10 @@
 """An unmodified KRaft controller behind the contract: `ControllerNode(build_of("4.3.1"))`.
 
+The controller is a process of Kafka; the brokers and clients of a path are played here. Each path has a lane: a cluster of
+its own in the process, with broker ids and names of topics that no other path has (path_cluster.py). A function of a step
+gets the lane, the ordinals of broker epochs and the step's arguments; it sends the step's request, and returns the response
+as it is reported. A `lag` makes a request carry a broker epoch that is so much lower than the broker's own.
+
 Rules of this file
 
 1. Paths are played one after the other on one process, each with brokers and topics that nobody had before. What they share
@@ -44,7 +49,8 @@ class ControllerNode:
         self._holder: Lane | None = None
         self._lanes = 0
         self._logged: dict[ControllerCase, tuple[tuple[str, ...], int]] = {}
-        """The words of its own with which a case was played last, and how much was logged after the last step of it."""
+        """By case, for the time it was played last: words that only lines about its topics have, and how long the log was
+        after its last step."""
 
     def __enter__(self) -> "ControllerNode":
         return self
@@ -65,15 +71,16 @@ class ControllerNode:
 
     @property
     def time(self) -> str:
-        """Which clock its process has."""
+        """Whose the clock of its process is, in words: "ours", which the suite moves, or "the machine's"."""
         return "ours" if self._has_moved_clock else "the machine's"
 
     @property
     def _has_moved_clock(self) -> bool:
+        """Whether the process has started with a clock that the suite moves."""
         return self._process is not None and not isinstance(self._process.clock, RealClock)
 
     def possible(self, cases: Iterable[ControllerCase]) -> tuple[ControllerCase, ...]:
-        """Return the cases that its process can be given."""
+        """Return the cases that its process can be given: with the machine's clock those without "register_late"."""
         # In the machine's time no session is over without being noticed (path_cluster.Lane).
         return tuple(
             case for case in cases if self._has_moved_clock or all(name != "register_late" for name, *_ in case.path)
@@ -84,19 +91,23 @@ class ControllerNode:
         self._runner.run(self._play(cases, watch))
 
     def log_lines(self, case: ControllerCase) -> list[str]:
-        """Return what the controller has logged about the topics with which a case was played last, up to its last step."""
+        """Return the lines that the controller has logged about the topics of a case when it was played last.
+
+        Those after its last step are left out. Returns [] if it was not played on a process that still runs.
+        """
         if case not in self._logged or self._process is None:
             return []
         return self._process.process.lines_about(*self._logged[case])
 
     async def _play(self, cases: Sequence[ControllerCase], watch: Watch) -> None:
-        """Play paths one after the other, each on topics and brokers of its own (a lane)."""
+        """Play cases one after the other; an error names the case by its number."""
         for number, case in enumerate(cases):
             with errors_of_case(number):
                 await self._play_one(number, case, watch)
 
     async def _play_one(self, number: int, case: ControllerCase, watch: Watch) -> None:
-        lane = await self._opened(case.opening)
+        """Play a case on a lane of its own until `watch`, which gets the report after each step, returns False."""
+        lane = await self._open_lane(case.opening)
         # The number of the lane is in the names of its topics (`Names.full`), with one of these after it.
         words = (f".{self._lanes}-", f".{self._lanes} ", f".{self._lanes},")
         played = PlayedPath(lane)
@@ -104,50 +115,56 @@ class ControllerNode:
         for at, step in enumerate(case.path, start=1):
             if not goes_on:
                 break
-            seen = await played.given(step)
+            seen = await played.take(step)
             # What is logged later is about the deletion of the topics.
             self._logged[case] = words, lane.process.process.log_size()
             goes_on = watch(number, at, seen)
         await lane.close()
+        # Rule 2: what acts on would disturb the next path.
         if not lane.is_quiet:
             self._end()
 
-    async def _opened(self, opening: ClusterOpening) -> Lane:
-        """Return a cluster of its own that begins as `opening` says."""
+    async def _open_lane(self, opening: ClusterOpening) -> Lane:
+        """Return a lane without brokers, on a process that is set up as an opening says. Raises WireError."""
         # Rule 2: first on the process that there is, then on a fresh one.
-        for fresh in (False, True):
-            if fresh:
+        for needs_fresh_process in (False, True):
+            if needs_fresh_process:
                 self._end()
             process = await self._started()
             self._lanes += 1
             lane = Lane(process, self._lanes, empty(opening, self._profile), self._holder)
-            if await _put(process, opening):
+            if await _set_up(process, opening):
+                # What this has written into the metadata log is not read by the lane: it begins with that state.
                 await process.read()
                 return lane
         raise refused(f"a cluster like {opening}", "another")
 
     async def _started(self) -> ControllerProcess:
-        """Return the controller's process; a new one gets the holder first (Lane.hold)."""
+        """Return the controller's process; start it if there is none, and register the holder (path_cluster.py) on it."""
         if self._process is None:
             self._process, self._lanes = ControllerProcess(self._build), 0
             await self._process.start()
-            opening = ClusterOpening(self._process.levels[METADATA_VERSION], 0)
+            # The holder has no topics, so that ELR makes no difference to it.
+            opening = ClusterOpening(self._process.levels[METADATA_VERSION], elr=0)
             self._holder = Lane(self._process, 0, empty(opening, self._profile))
             await self._holder.hold()
         return self._process
 
     def _end(self) -> None:
+        """End the process, if there is one; the next case starts another."""
         if self._process is not None:
             self._process.close()
             self._process, self._holder = None, None
 
 
-async def _put(process: ControllerProcess, opening: ClusterOpening) -> bool:
-    """Give the cluster's configuration and ELR the values of an opening; return whether the controller did."""
+async def _set_up(process: ControllerProcess, opening: ClusterOpening) -> bool:
+    """Set the cluster's configuration and ELR to those of an opening; return whether the process then is as it says."""
+    # An earlier path has changed the metadata.version: another process is needed (rule 2).
     if process.levels[METADATA_VERSION] != opening.metadata_version:
         return False
-    cluster = {MIN_IN_SYNC_REPLICAS: str(opening.min_insync_replicas), UNCLEAN_LEADER_ELECTION: None}
-    responses = [await process.call(*configure(BROKER, "", key, value)) for key, value in cluster.items()]
+    # None deletes what an earlier path may have set.
+    config = {MIN_IN_SYNC_REPLICAS: str(opening.min_insync_replicas), UNCLEAN_LEADER_ELECTION: None}
+    responses = [await process.call(*configure(BROKER, "", key, value)) for key, value in config.items()]
     if process.levels.get(ELR_VERSION, 0) != opening.elr:
         responses.append(await process.call(*update_feature(ELR_VERSION, opening.elr, upgrade=opening.elr > 0)))
     process.levels[ELR_VERSION] = opening.elr
@@ -155,24 +172,26 @@ async def _put(process: ControllerProcess, opening: ClusterOpening) -> bool:
 
 
 class PlayedPath:
-    """A path under way on a lane."""
+    """A path under way on a lane, with the ordinals that its broker epochs were given in reports."""
 
     def __init__(self, lane: Lane) -> None:
         self._lane, self._numbers = lane, Incarnations()
 
     async def report(self, result: Mapping[str, Any] | None) -> Report:
-        """Return what is seen after a step."""
+        """Return the report after a step: the response to its request, and the registrations that the metadata log has."""
         await self._lane.read()
         return {"result": result, **state_report(self._lane.image.control, self._numbers)}
 
-    async def given(self, step: Step) -> Report:
-        """Take one step, and return what is seen then."""
+    async def take(self, step: Step) -> Report:
+        """Take one step, wait until all that it has done is in the metadata log, and return the report."""
         lane, (name, *arguments) = self._lane, step
         epoch = lane.process.observer.epoch
         result: dict[str, Any] | None = await STEPS[name](lane, self._numbers, *arguments)
         error = None if result is None else result["error"]
+        # `_set_up` of the next path has to know the level.
         if name == "update_feature" and error == NONE:
-            lane.process.levels[FEATURES[arguments[0]]] = arguments[1]
+            feature, level, _upgrade = arguments
+            lane.process.levels[FEATURES[feature]] = level
         # A refusal writes no record: only a barrier shows that all before it has been read.
         if error not in {None, NONE, UNKNOWN_SERVER_ERROR}:
             await lane.process.barrier()
@@ -188,6 +207,7 @@ class PlayedPath:
 
 
 Result = dict[str, Any]
+"""A response as it is reported: its error, and in some steps more fields."""
 TIMEOUT_MS = 9000
 SET, DELETE = 0, 1
 UPGRADE, SAFE_DOWNGRADE = 1, 2
@@ -195,42 +215,47 @@ UPGRADE, SAFE_DOWNGRADE = 1, 2
 
 
 def configure(kind: str, name: str, key: str, value: str | None) -> tuple[str, WireMessage]:
-    """Make an IncrementalAlterConfigs request of one key. `name`: the resource's in the process; value None deletes."""
+    """Return name and body of an IncrementalAlterConfigs request of one key.
+
+    `name`: that of the topic or broker in the process; a `value` of None deletes the key.
+    """
     config = {"name": key, "configOperation": DELETE if value is None else SET, "value": value}
     resource = {"resourceType": TYPES[kind], "resourceName": name, "configs": [config]}
     return "IncrementalAlterConfigs", {"resources": [resource], "validateOnly": False}
 
 
 def update_feature(name: str, level: int, *, upgrade: bool) -> tuple[str, WireMessage]:
-    """Make an UpdateFeatures request of one feature."""
+    """Return name and body of an UpdateFeatures request that brings one feature to a level."""
     update = {"feature": name, "maxVersionLevel": level, "upgradeType": UPGRADE if upgrade else SAFE_DOWNGRADE}
     return "UpdateFeatures", {"timeoutMs": TIMEOUT_MS, "featureUpdates": [update]}
 
 
 def error_of(response: WireMessage) -> int:
-    """Return the error of a response: of the whole, or of the one part that was requested, however deep it lies."""
+    """Return the error code of a response: its own, or that of the one part that was requested, however deep it lies."""
     if response.get("errorCode", NONE) != NONE:
         return int(response["errorCode"])
     # Every request here is about one topic, partition, resource or feature, so each list of parts has one.
-    inner = next((parts[0] for parts in response.values() if _are_parts(parts)), None)
-    return NONE if inner is None else error_of(inner)
+    part = next((parts[0] for parts in response.values() if _are_parts(parts)), None)
+    return NONE if part is None else error_of(part)
 
 
 def _are_parts(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and isinstance(value[0], dict) and _has_error(value[0])
+    """Return whether a field of a response is a list of parts (topics, partitions) that have error codes."""
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict) and _has_error_code(value[0])
 
 
-def _has_error(part: WireMessage) -> bool:
+def _has_error_code(part: WireMessage) -> bool:
+    """Return whether a part of a response, or a part inside it, has an error code."""
     return "errorCode" in part or any(_are_parts(value) for value in part.values())
 
 
 def refused(expected: str, seen: str) -> WireError:
-    """Make the error for a controller that does not do what every controller does."""
+    """Return the error for a controller that does not do what every controller does."""
     return WireError(f"the controller: expected {expected}; seen {seen}")
 
 
 async def _register(lane: Lane, numbers: Incarnations, broker: int, new: bool, clean: bool, letters: str) -> Result:
-    """Register a broker: of a `new` incarnation or the same, after a `clean` shutdown or not, with these directories."""
+    """Register a broker: as a `new` incarnation or the same, after a `clean` shutdown or not, with these directories."""
     directories = tuple(directory(broker, letter) for letter in letters)
     previous = lane.epoch(broker) if clean else UNDEFINED
     response = await lane.register(broker, new=new, previous=previous, directories=directories)
@@ -239,6 +264,7 @@ async def _register(lane: Lane, numbers: Incarnations, broker: int, new: bool, c
 
 
 async def _register_late(lane: Lane, numbers: Incarnations, broker: int, new: bool, clean: bool, letters: str) -> Result:
+    """Register a broker once its session is over, and the controller has not noticed that."""
     await lane.session_lapses(broker)
     return await _register(lane, numbers, broker, new, clean, letters)
 
@@ -246,7 +272,7 @@ async def _register_late(lane: Lane, numbers: Incarnations, broker: int, new: bo
 async def _heartbeat(
     lane: Lane, _: Incarnations, broker: int, lag: int, offset: int, fence: bool, shut_down: bool, offline: str
 ) -> Result:
-    """Send a heartbeat; `lag`: its broker epoch is so much too low, `offline`: the letters of failed directories."""
+    """Send a heartbeat. `offset`: of the metadata that the broker has read; `offline`: the letters of failed directories."""
     failed = tuple(directory(broker, letter) for letter in offline)
     response = await lane.heartbeat(broker, offset, lag=lag, fence=fence, shut_down=shut_down, offline=failed)
     return {
@@ -278,7 +304,7 @@ async def _alter_partition(
     isr: tuple[int, ...],
     recovering: bool,
 ) -> Result:
-    """Send the proposal of an ISR. `lag`: its broker epoch is so much too low."""
+    """Send the proposal of an ISR by a broker. `recovering`: it recovers from an unclean election."""
     names = lane.names
     members = [{"brokerId": names.id_of(member), "brokerEpoch": lane.epoch(member)} for member in isr]
     proposal = {
@@ -306,32 +332,33 @@ async def _alter_partition(
 
 
 async def _elect_leaders(lane: Lane, _: Incarnations, unclean: bool, topic: str, partition: int) -> Result:
+    """Request the election of the preferred replica, or an unclean one."""
     topics = [{"topic": lane.names.full(topic), "partitions": [partition]}]
-    return await _by_error(
-        lane, "ElectLeaders", {"electionType": int(unclean), "topicPartitions": topics, "timeoutMs": TIMEOUT_MS}
-    )
+    body = {"electionType": int(unclean), "topicPartitions": topics, "timeoutMs": TIMEOUT_MS}
+    return await _call_for_error(lane, "ElectLeaders", body)
 
 
 async def _reassign(lane: Lane, _: Incarnations, topic: str, partition: int, replicas: tuple[int, ...] | None) -> Result:
-    """Request other replicas for a partition; None cancels a reassignment."""
+    """Reassign a partition to these replicas; None cancels a reassignment."""
     ids = None if replicas is None else [lane.names.id_of(broker) for broker in replicas]
     topics = [{"name": lane.names.full(topic), "partitions": [{"partitionIndex": partition, "replicas": ids}]}]
-    return await _by_error(lane, "AlterPartitionReassignments", {"timeoutMs": TIMEOUT_MS, "topics": topics})
+    return await _call_for_error(lane, "AlterPartitionReassignments", {"timeoutMs": TIMEOUT_MS, "topics": topics})
 
 
 async def _assign_directory(
     lane: Lane, _: Incarnations, broker: int, lag: int, topic: str, partition: int, letter: str
 ) -> Result:
-    """Tell the controller in which directory a replica is. `lag`: the broker epoch is so much too low."""
+    """Assign the broker's replica of a partition to one of its directories."""
     topics = [{"topicId": _topic_id(lane, topic), "partitions": [{"partitionIndex": partition}]}]
-    assigned = [{"id": lane.names.directory_id(directory(broker, letter)), "topics": topics}]
-    body = {"brokerId": lane.names.id_of(broker), "brokerEpoch": lane.epoch(broker, lag), "directories": assigned}
-    return await _by_error(lane, "AssignReplicasToDirs", body)
+    directories = [{"id": lane.names.directory_id(directory(broker, letter)), "topics": topics}]
+    body = {"brokerId": lane.names.id_of(broker), "brokerEpoch": lane.epoch(broker, lag), "directories": directories}
+    return await _call_for_error(lane, "AssignReplicasToDirs", body)
 
 
 async def _create_topic(
     lane: Lane, _: Incarnations, topic: str, assignment: tuple[tuple[int, ...], ...], configs: tuple[tuple[str, str], ...]
 ) -> Result:
+    """Create a topic. `assignment`: the replicas of each of its partitions; `configs`: pairs of a key and a value."""
     creatable_topic = {
         "name": lane.names.full(topic),
         "numPartitions": UNDEFINED,
@@ -342,29 +369,29 @@ async def _create_topic(
         ],
         "configs": [{"name": key, "value": value} for key, value in configs],
     }
-    return await _by_error(lane, "CreateTopics", {"topics": [creatable_topic], "timeoutMs": TIMEOUT_MS})
+    return await _call_for_error(lane, "CreateTopics", {"topics": [creatable_topic], "timeoutMs": TIMEOUT_MS})
 
 
 async def _delete_topic(lane: Lane, _: Incarnations, topic: str) -> Result:
     topic_id = {"name": None, "topicId": _topic_id(lane, topic)}
-    return await _by_error(lane, "DeleteTopics", {"topics": [topic_id], "timeoutMs": TIMEOUT_MS})
+    return await _call_for_error(lane, "DeleteTopics", {"topics": [topic_id], "timeoutMs": TIMEOUT_MS})
 
 
 async def _configure(lane: Lane, _: Incarnations, kind: str, name: str, key: str, value: str | None) -> Result:
-    return await _by_error(lane, *configure(kind, lane.names.resource(kind, name), key, value))
+    return await _call_for_error(lane, *configure(kind, lane.names.resource(kind, name), key, value))
 
 
 async def _update_feature(lane: Lane, _: Incarnations, name: str, level: int, upgrade: bool) -> Result:
-    return await _by_error(lane, *update_feature(FEATURES[name], level, upgrade=upgrade))
+    return await _call_for_error(lane, *update_feature(FEATURES[name], level, upgrade=upgrade))
 
 
-async def _by_error(lane: Lane, name: str, body: WireMessage) -> Result:
+async def _call_for_error(lane: Lane, name: str, body: WireMessage) -> Result:
+    """Send a request of which nothing but the error is reported."""
     return {"error": error_of(await lane.process.call(name, body))}
 
 
 def _topic_id(lane: Lane, topic: str) -> UUID:
-    """Return the id of a topic."""
-    # A request may name a topic that does not exist: it gets an id that no topic has.
+    """Return the id of a topic; for one that does not exist an id that no topic has."""
     return lane.image.topic_ids.get(topic) or uuid4()
 
 

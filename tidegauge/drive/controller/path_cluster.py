@@ -1,5 +1,9 @@
 """The cluster of one path: brokers and clients of its own on a controller's process, and the time of their sessions.
 
+The paths of a process are its lanes; a broker is called by its number on the path. The suite plays the brokers and moves the
+clock of the process, so it decides whose session is over. The sessions of earlier paths' brokers, which nobody keeps alive,
+are left (`LeftSessions`). Lane 0 has one broker, the holder, which stays active all the time.
+
 The controller checks for expired sessions every eighth of a session, and finds one session at a check, in no order; the next
 check comes 10 ms later then (QuorumController#registerFenceStaleBrokers, BrokerHeartbeatTracker#maybeRemoveExpired):
 
@@ -24,15 +28,17 @@ from tidegauge.impl.controller.replication_control import ReplicationControl
 from tidegauge.impl.rules import NONE, UNDEFINED
 
 HOLDER = 2
-"""Broker 2 of lane 0; 1 is the controller."""
+"""The holder is broker 2 of lane 0; 1 is the controller."""
 
 DISCARD_PORT = 9
+"""In the listeners of brokers: nobody connects to them."""
 NEXT_CHECK = 0.02
+"""Seconds until the check after one that has found a session, and a margin."""
 MOST_CHECKS = 200
 """How many checks an expired session is waited for, besides those for sessions that were left."""
 
 MANY_LEFT_SESSIONS = 20
-"""Sessions that were left: before there are more, time passes and they expire."""
+"""With more left sessions than these, time passes until they are over."""
 
 HALF = 0.51
 """Of a session: twice of it is over, once of it is not."""
@@ -48,24 +54,28 @@ What is missing to a whole one is time to expire the sessions that were left, on
 
 
 class Lane:
-    """Brokers by their number in the path."""
+    """The cluster of one path: its brokers, by their number on the path, and what the metadata log says of it (`image`)."""
 
     def __init__(
         self, process: ControllerProcess, number: int, control: ReplicationControl, holder: "Lane | None" = None
     ) -> None:
-        """Begin a cluster of its own in the process: its brokers and topics have names with this number."""
+        """Begin a cluster of its own in the process: its brokers and topics have names with this number.
+
+        `control`: the state that it begins with; `holder`: the lane of the holder, None for that lane itself.
+        """
         self.process, self.names, self._holder = process, Names(number), holder
         self.image = Image(self.names, control)
         self.epochs: dict[int, int] = {}
         self.incarnations: dict[int, object] = {}
         self._last_offsets: dict[int, tuple[int, int]] = {}
-        """The metadata offset in the last heartbeat of each that has a session, and where the log ended then."""
+        """By broker that has a session: the metadata offset in its last heartbeat, and where the log ended then."""
         self._last_heartbeats: dict[int, float] = {}
-        """When each sent its last heartbeat, by the clock of the process: not later than the controller has it."""
+        """By broker, when it sent its last heartbeat, by the clock of the process: not later than the controller has it."""
         self._leaving: set[int] = set()
+        """The brokers whose controlled shutdown is under way."""
 
     async def read(self) -> None:
-        """Read the metadata log."""
+        """Read what is new in the metadata log, and forget the sessions and shutdowns that it has ended."""
         # Nothing was requested since it was read last, so there is nothing more in it.
         if self.process.is_read:
             return
@@ -80,9 +90,9 @@ class Lane:
                 self._leaving.discard(broker)
 
     async def register(self, broker: int, *, new: bool, previous: int, directories: tuple[str, ...]) -> WireMessage:
-        """Send a BrokerRegistration, and note the broker epoch and the session that begins with it.
+        """Send a BrokerRegistration, note the broker epoch and the session that begins with it, and return the response.
 
-        `previous`: the broker epoch of the clean shutdown before it, UNDEFINED after another end.
+        `new`: as a new incarnation; `previous`: the broker epoch before a clean shutdown, UNDEFINED after another end.
         """
         incarnation = self.incarnations.get(broker)
         incarnation = uuid4() if new or incarnation is None else incarnation
@@ -123,8 +133,13 @@ class Lane:
         shut_down: bool = False,
         offline: tuple[str, ...] = (),
     ) -> WireMessage:
-        """Send a BrokerHeartbeat. `offset`: of the metadata that the broker says it has read; `lag`: see `epoch`."""
+        """Send a BrokerHeartbeat, note what keeps the session alive, and return the response.
+
+        `offset`: of the metadata that the broker says it has read; `lag`: see `epoch`; `fence`, `shut_down`: what it wants;
+        `offline`: the names of its failed directories.
+        """
         epoch = self.epoch(broker, lag)
+        # With another broker epoch the heartbeat is refused, and no session goes on by it.
         if not lag and broker in self.epochs:
             self._last_offsets[broker] = offset, self.process.observer.at
         body = {
@@ -135,65 +150,73 @@ class Lane:
             "wantShutDown": shut_down,
             "offlineLogDirs": [self.names.directory_id(name) for name in offline],
         }
-        now = self.process.clock.now()
+        sent_at = self.process.clock.now()
         response = await self.process.call("BrokerHeartbeat", body)
         if response["errorCode"] == NONE:
-            self._last_heartbeats[broker] = now
+            self._last_heartbeats[broker] = sent_at
+        # The shutdown has begun, and goes on until all others have read of it.
         if shut_down and response["errorCode"] == NONE and not (response["isFenced"] or response["shouldShutDown"]):
             self._leaving.add(broker)
         return response
 
     def epoch(self, broker: int, lag: int = 0) -> int:
-        """Return the broker epoch of a broker, or with a `lag` an earlier one that nobody has; UNDEFINED for no broker."""
+        """Return the broker epoch of a broker less `lag`; UNDEFINED if it is not registered."""
         return self.epochs[broker] - lag if broker in self.image.control.brokers else UNDEFINED
 
     async def session_expires(self, broker: int) -> None:
-        """Let time pass until the session of a broker is over and that is in the log; nothing where it has none."""
+        """Let time pass until a broker's session is over and the metadata log says so; do nothing if it has none."""
         await self.read()
         if broker not in self._last_offsets or not self._may_have_session(broker):
             return
-        begun = self.image.changed_at.get(broker, UNDEFINED)
+        changed_at_first = self.image.changed_at.get(broker, UNDEFINED)
+        # In two halves: the other brokers send heartbeats before each.
         for _ in range(2):
-            await self._pass(HALF, broker)
+            await self._let_time_pass(HALF, broker)
+        # The controller finds one session at a check, and left ones may come first.
         for _ in range(MOST_CHECKS + len(self.process.left_sessions)):
             await self.process.barrier()
             await self.read()
-            if self.image.changed_at.get(broker, UNDEFINED) != begun:
+            # A new record of its registration is the one that fences the broker.
+            if self.image.changed_at.get(broker, UNDEFINED) != changed_at_first:
                 self._last_offsets.pop(broker, None)
                 return
             # The other sessions have to be kept here, too: in the machine's time these checks take a good part of a session.
-            await self._pass(NEXT_CHECK / self.process.clock.session, broker)
+            await self._let_time_pass(NEXT_CHECK / self.process.clock.session, broker)
         raise WireError(f"the controller: expected the session of broker {broker} to be over; seen no record of that")
 
     async def session_lapses(self, broker: int) -> None:
-        """Let time pass until a broker's session is over, with the last check before that; nothing where it has none."""
+        """Let time pass until a broker's session is over, without the controller's notice; do nothing if it has none."""
         await self.read()
         if broker not in self._last_offsets or not self._may_have_session(broker):
             return
         # The session begins anew with this heartbeat, so that its end is known.
         await self._send_heartbeats([broker])
         for share in (1 / 2, BEFORE):
-            await self._pass(share, broker)
+            await self._let_time_pass(share, broker)
+        # The last check comes here, before the session is over; after it the clock moves over the end.
         await self._expire_left_sessions()
         self.process.clock.advance(self.process.clock.session * AFTER)
 
-    async def _pass(self, share: float, but: int) -> None:
-        """Let a share of a session pass, after which no session is over but that of one broker."""
+    async def _let_time_pass(self, share: float, silent: int) -> None:
+        """Move the clock by a share of a session, so that no session ends by it but that of the broker `silent`.
+
+        All others, whose sessions would be too old, send a heartbeat first.
+        """
         await self.read()
         if self._holder is not None and self._holder.is_old(HOLDER, share):
             await self._holder.heartbeat(HOLDER)
         await self._send_heartbeats(
-            [broker for broker in self._last_offsets if broker != but and self.is_old(broker, share)]
+            [broker for broker in self._last_offsets if broker != silent and self.is_old(broker, share)]
         )
         self.process.clock.advance(self.process.clock.session * share)
 
     def is_old(self, broker: int, share: float) -> bool:
-        """Return whether a broker's session is too old when a share of one has passed."""
-        since = self.process.clock.now() - self._last_heartbeats.get(broker, -math.inf)
-        return since > (OLD - share) * self.process.clock.session
+        """Return whether a broker's session will be too old (OLD) once a share of a session has passed from now on."""
+        age = self.process.clock.now() - self._last_heartbeats.get(broker, -math.inf)
+        return age > (OLD - share) * self.process.clock.session
 
     async def _send_heartbeats(self, brokers: Collection[int]) -> None:
-        """Send heartbeats again, with the offsets of the last ones."""
+        """Send heartbeats of some brokers that only keep their sessions: each repeats the offset of the last one."""
         # A controlled shutdown ends once every active broker has read up to it. The holder belongs to no path and is active
         # all the time: while its heartbeat says that it has read nothing, those that leave can send theirs.
         leaving = [broker for broker in brokers if broker in self._leaving]
@@ -209,14 +232,19 @@ class Lane:
                 await self.heartbeat(broker, self._offset_to_repeat(broker), fence=self.image.control.brokers[broker].fenced)
 
     def resigned(self) -> None:
-        """Note which sessions a controller has that resigned and leads again: of brokers that are not fenced."""
-        brokers, of_all = self.image.control.brokers, self.image.control.profile.failover_renews_fenced
-        with_session = [broker for broker in self.epochs if broker in brokers and (of_all or not brokers[broker].fenced)]
+        """Note the sessions after the controller has resigned and leads again: each begins anew, with no offset.
+
+        They are those of registered brokers that are not fenced; in some releases those of fenced ones as well.
+        """
+        brokers, renews_fenced = self.image.control.brokers, self.image.control.profile.failover_renews_fenced
+        with_session = [
+            broker for broker in self.epochs if broker in brokers and (renews_fenced or not brokers[broker].fenced)
+        ]
         self._last_offsets = dict.fromkeys(with_session, (UNDEFINED, 0))
         self._leaving.clear()
 
     async def hold(self) -> None:
-        """Register the holder, and unfence it."""
+        """Register the holder, of whose lane this is, and unfence it."""
         await self.register(HOLDER, new=True, previous=UNDEFINED, directories=("2A",))
         await self.read()
         await self.heartbeat(HOLDER)
@@ -224,7 +252,10 @@ class Lane:
         await self.read()
 
     async def close(self) -> None:
-        """Leave nothing that acts: no topic, no broker that is not fenced. Brokers stay registered."""
+        """End the path's cluster so that nothing of it acts any more: delete its topics, fence its brokers.
+
+        The brokers stay registered, and their sessions are left.
+        """
         for topic in tuple(self.image.topic_ids):
             body = {"topics": [{"name": self.names.full(topic), "topicId": UUID(int=0)}], "timeoutMs": 9000}
             await self.process.call("DeleteTopics", body)
@@ -241,7 +272,10 @@ class Lane:
             await self._let_sessions_end(self._holder)
 
     async def _let_sessions_end(self, holder: "Lane") -> None:
-        """Let time pass until all left sessions are over, while the holder's goes on."""
+        """Let a whole session pass, until all left sessions are over and the controller has found them.
+
+        `holder`: the holder's lane; only its session is kept alive.
+        """
         for _ in range(2):
             await holder.heartbeat(HOLDER)
             self.process.clock.advance(self.process.clock.session * HALF)
@@ -249,8 +283,11 @@ class Lane:
         await self._expire_left_sessions()
 
     async def _expire_left_sessions(self) -> None:
-        """Let the controller find every session that was left, also of brokers that never sent a heartbeat."""
-        # Each check finds one, and the next one comes soon then.
+        """Let the controller check until it has found every left session that is over.
+
+        Among them may be sessions of brokers of this lane that never sent a heartbeat.
+        """
+        # Each check finds one, and the next one comes soon then: as many checks as there may be sessions, and one more.
         for _ in range(1 + len(self.process.left_sessions) + len(self.epochs)):
             await self.process.wake()
             self.process.clock.advance(NEXT_CHECK)
@@ -259,16 +296,20 @@ class Lane:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether it left nothing that acts."""
+        """Whether nothing of it acts any more, as `close` should leave it: no topic, and no broker that is not fenced."""
         return not self.image.topic_ids and all(registration.fenced for registration in self.image.control.brokers.values())
 
     def _may_have_session(self, broker: int) -> bool:
-        """Return whether a broker's silence has an effect: a wrong guess shows in its next registration."""
+        """Return whether a broker can have a session: up to 3.9 not while it is fenced (KAFKA-17793).
+
+        If that is wrong for a release, the response to the broker's next registration differs.
+        """
         control = self.image.control
         return control.profile.fenced_has_session or not control.brokers[broker].fenced
 
     def _offset_to_repeat(self, broker: int) -> int:
-        offset, at = self._last_offsets[broker]
+        """Return the metadata offset for a heartbeat that repeats the last one; UNDEFINED if it must not be repeated."""
+        offset, log_end = self._last_offsets[broker]
         # A registration that changes makes the controller forget the offset (BrokerHeartbeatManager#register), and the next
         # heartbeat must not bring it back.
-        return UNDEFINED if self.image.changed_at.get(broker, UNDEFINED) >= at else offset
+        return UNDEFINED if self.image.changed_at.get(broker, UNDEFINED) >= log_end else offset

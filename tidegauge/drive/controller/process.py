@@ -1,6 +1,8 @@
 """One unmodified KRaft controller process, alone in its quorum: configuration, time, connections, its log.
 
-What a request did is committed when its response is there. `wake` is such a request that changes nothing.
+A request is a name and a body, which is a dict of fields as Kafka's message definitions name them (`WireMessage`). What a
+request did is committed when its response is there. `wake` is such a request that changes nothing. The metadata log is read
+over the wire by an observer.
 """
 
 import asyncio
@@ -25,16 +27,18 @@ from tidegauge.traces.segments import decode, header
 # Source: KIP-595 (observers, diverging and fenced epochs), KIP-631 (the frame of a metadata record, MetadataRecordSerde).
 
 
-PLENTY = 1 << 24
+MAX_BYTES = 1 << 24
+"""Of a fetch: more than the metadata log of a process has."""
 NEWEST = 17
-"""Later versions of Fetch add nothing that an observer reads."""
+"""The version of Fetch that is used at most: later ones add nothing that an observer reads."""
 
 FIRST_EPOCH = 1
 OTHER_EPOCH = frozenset({FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER})
+"""Errors of a fetch with a leader epoch that is not the quorum's."""
 
 
 class Observer:
-    """Reads a log from its beginning on. `epoch` is the leader epoch of the quorum."""
+    """Reads the metadata log from its beginning on. `epoch`: leader epoch of the quorum; `at`: offset of the next fetch."""
 
     def __init__(self, messages: Messages, connection: Connection, version: int) -> None:
         """Begin before the first record; `version` is the newest Fetch version that the controller has."""
@@ -43,24 +47,26 @@ class Observer:
         self.epoch, self.at, self._last_epoch = FIRST_EPOCH, 0, UNDEFINED
 
     async def read(self) -> list[LogRecord]:
-        """Read the committed records after those read before; none if the quorum turns out to have a newer leader epoch."""
+        """Read the committed records after those read before, up to the high watermark.
+
+        If the quorum has a newer leader epoch, note it and return what was read so far: the next call goes on.
+        """
         records: list[LogRecord] = []
         while True:
             response = await self._connection.request("Fetch", self._version, self._request())
             part = response["responses"][0]["partitions"][0] if not response["errorCode"] else response
-            # The response names the leader epoch, with which the caller's next read succeeds.
             if part["errorCode"] in OTHER_EPOCH and "currentLeader" in part:
                 self.epoch = max(self.epoch, part["currentLeader"]["leaderEpoch"])
                 return records
             if part["errorCode"] != NONE:
                 raise WireError(f"metadata log: expected to read from offset {self.at}; seen error {part['errorCode']}")
-            new = self._records(part["records"] or b"", part["highWatermark"])
-            records += [record for batch in new for record in batch]
-            if not new or self.at >= part["highWatermark"]:
+            new_batches = self._records(part["records"] or b"", part["highWatermark"])
+            records += [record for batch in new_batches for record in batch]
+            if not new_batches or self.at >= part["highWatermark"]:
                 return records
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._connection.close()
 
     def _request(self) -> WireMessage:
@@ -71,29 +77,33 @@ class Observer:
             "fetchOffset": self.at,
             "lastFetchedEpoch": max(self._last_epoch, 0),
             "logStartOffset": UNDEFINED,
-            "partitionMaxBytes": PLENTY,
+            "partitionMaxBytes": MAX_BYTES,
         }
+        # Version 15 has moved the replica id into another field (KIP-903). An observer has none.
         sender = {"replicaState": {"replicaId": UNDEFINED}} if self._version >= 15 else {"replicaId": UNDEFINED}
-        limits = {"maxWaitMs": 0, "minBytes": 0, "maxBytes": PLENTY, "sessionId": 0, "sessionEpoch": UNDEFINED}
+        limits = {"maxWaitMs": 0, "minBytes": 0, "maxBytes": MAX_BYTES, "sessionId": 0, "sessionEpoch": UNDEFINED}
         return {**sender, **limits, "topics": [{"topicId": TOPIC_ID, "partitions": [partition]}]}
 
     def _records(self, data: bytes, high_watermark: int) -> list[list[LogRecord]]:
-        """Decode the records of each whole batch below the high watermark."""
-        batches, at = [], 0
-        while at < len(data):
-            batch, end = header(data, at)
+        """Decode the records of each batch below the high watermark, and move the fetch offset after them.
+
+        `data`: the batches of a fetch response, one after the other.
+        """
+        batches, position = [], 0
+        while position < len(data):
+            batch, end = header(data, position)
             if batch.base >= high_watermark:
                 break
             # A control batch (a new leader's, a snapshot's) is the quorum's own and changes nothing in the cluster.
-            records = [] if batch.is_control else decode(data, at)[0].records
+            records = [] if batch.is_control else decode(data, position)[0].records
             batches.append([self._record(record.offset, record.value or b"") for record in records])
-            self.at, self._last_epoch, at = batch.last + 1, batch.epoch, end
+            self.at, self._last_epoch, position = batch.last + 1, batch.epoch, end
         return batches
 
     def _record(self, offset: int, value: bytes) -> LogRecord:
-        """Decode a record: frame version, API key and version, then the message. Raises WireError."""
+        """Decode the record at an offset: frame version, API key and version, then the message. Raises WireError."""
         cursor = Cursor(value)
-        _, key, version = (read_uvarint(cursor) for _ in range(3))
+        _frame_version, key, version = (read_uvarint(cursor) for _ in range(3))
         if key not in self._names:
             raise WireError(f"metadata log, offset {offset}: expected a record of this release; seen API key {key}")
         name = self._names[key]
@@ -105,9 +115,10 @@ SESSION_IS_OVER = 1.01
 
 
 class LeftSessions:
-    """The sessions of a process that nobody keeps alive any more and the controller may not have found over yet: a count.
+    """Counts the sessions that nobody keeps alive any more, until the controller has found that they are over.
 
-    It finds one at each of its checks (path_cluster.Lane). Time is that of the process's clock.
+    It finds one at each of its checks (path_cluster.py). `_since` has for each session when it was left, by the clock of the
+    process.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -117,20 +128,22 @@ class LeftSessions:
     def __len__(self) -> int:
         return len(self._since)
 
-    def add(self, many: int = 1) -> None:
-        """Count `many` more that nobody keeps alive from now on."""
-        self._since += [self._clock.now()] * many
+    def add(self, count: int = 1) -> None:
+        """Add so many sessions that nobody keeps alive from now on."""
+        self._since += [self._clock.now()] * count
 
     def looked_for(self) -> None:
-        """Forget what was over: the controller has checked until there was nothing to find."""
-        begun = self._clock.now() - SESSION_IS_OVER * self._clock.session
-        self._since = [since for since in self._since if since > begun]
+        """Forget the sessions that are over by now. Call it when the controller has checked until it found no more."""
+        latest_over = self._clock.now() - SESSION_IS_OVER * self._clock.session
+        self._since = [since for since in self._since if since > latest_over]
 
 
 T = TypeVar("T")
 
 CONTROLLER = 1
+"""The controller's node id."""
 MOMENT = 0.02
+"""Seconds between two looks at something that is waited for."""
 TASKS_COME_AFTER = 5_000
 """The periodic tasks come after that many sessions."""
 
@@ -138,7 +151,7 @@ NO_SUCH_TOPIC = "no-such-topic"
 
 
 def properties(port: int, session: float) -> Mapping[str, object]:
-    """Return the controller's configuration."""
+    """Return the controller's configuration. `session`: the length of a broker's session in seconds."""
     # What a controller does by itself is switched off, or comes so late by its own clock that it never comes: no-op records,
     # snapshots, leader balance, the periodic unclean election.
     session_ms = int(session * 1000)
@@ -152,6 +165,7 @@ def properties(port: int, session: float) -> Mapping[str, object]:
         "num.network.threads": 1,
         "num.io.threads": 2,
         "connections.max.idle.ms": -1,
+        # What a request writes is committed at once, and a controller that starts or has resigned leads soon.
         "controller.quorum.append.linger.ms": 0,
         "controller.quorum.election.timeout.ms": 100,
         "controller.quorum.election.backoff.max.ms": 50,
@@ -167,7 +181,11 @@ def properties(port: int, session: float) -> Mapping[str, object]:
 
 
 class ControllerProcess:
-    """A controller of a build."""
+    """A controller process of a build: `start` starts it, `call` sends requests, `read` reads its metadata log.
+
+    `supported`: the features that a broker of the release registers with; `levels`: finalized feature levels by name;
+    `versions`: by request, the versions that the controller has.
+    """
 
     connection: Connection
     observer: Observer
@@ -186,7 +204,7 @@ class ControllerProcess:
         """Whether nothing was requested since its log was read: then there is nothing more in it."""
 
     async def start(self) -> None:
-        """Start it, and wait until it leads and its first feature levels are in its log."""
+        """Start the process, and wait until it leads and its first feature levels are in its log."""
         # The port is in controller.quorum.voters, so it has to be known before the process starts.
         self._port = free_port()
         self.process = KafkaProcess(
@@ -196,38 +214,45 @@ class ControllerProcess:
         self.connection = await self._until(self._connected, "that it listens")
         self.versions = await self.connection.versions()
         self.supported = await self._features()
-        other = await Connection.open(self._messages, self._port)
-        self.observer = Observer(self._messages, other, self.versions["Fetch"].stop - 1)
-        await self._until(self._begun, "a metadata.version in its log")
+        observer_connection = await Connection.open(self._messages, self._port)
+        self.observer = Observer(self._messages, observer_connection, self.versions["Fetch"].stop - 1)
+        await self._until(self._has_feature_levels, "a metadata.version in its log")
 
     async def call(self, name: str, body: WireMessage, version: int | None = None) -> WireMessage:
-        """Send one request, in the newest version that both sides have; again after a moment while it does not lead."""
-        (response,) = await self._called([self._call(name, body, version)])
+        """Send one request to the active controller, and return the response.
+
+        `version`: the highest to use, None for the newest one that the controller has.
+        """
+        (response,) = await self._called([self._request(name, body, version)])
         return response
 
-    def _call(self, name: str, body: WireMessage, version: int | None = None) -> WireRequest:
+    def _request(self, name: str, body: WireMessage, version: int | None = None) -> WireRequest:
+        """Return a request in the newest version that the controller has, or in `version` if that is lower."""
         newest = self.versions[name].stop - 1
         return WireRequest(name, newest if version is None else min(version, newest), body)
 
-    async def _called(self, calls: Sequence[WireRequest]) -> list[WireMessage]:
-        """Send requests together, again while the controller does not lead; on a new connection where the last one broke."""
+    async def _called(self, requests: Sequence[WireRequest]) -> list[WireMessage]:
+        """Send requests together and return their responses.
 
-        async def asked() -> list[WireMessage] | None:
-            """Send the requests to the leader; None where it does not lead yet, or the connection was lost."""
+        They are sent again while the controller does not lead, and on a new connection if the last one broke.
+        """
+
+        async def send() -> list[WireMessage] | None:
+            """Send the requests once; return None if the controller does not lead yet, or the connection broke."""
             # Whatever these requests write is in the log beyond what was read of it.
             self.is_read = False
             try:
-                responses = await self.connection.exchange(calls)
+                responses = await self.connection.exchange(requests)
             except OSError:
-                # Nobody listens where its process has ended: `_until` says so then, with its last words.
+                # If the process has ended, nobody listens: `_until` raises then, with the last lines that it wrote.
                 self.connection = await self._connected() or self.connection
                 return None
             return None if any(map(leads_not, responses)) else responses
 
-        return await self._until(asked, f"a response to {calls[0].name} by the active controller")
+        return await self._until(send, f"a response to {requests[0].name} by the active controller")
 
     async def read(self) -> list[LogRecord]:
-        """Return what its log has more than when it was last read."""
+        """Return the records that its metadata log has after those of the last call."""
         try:
             records = await self.observer.read()
         except OSError:
@@ -237,30 +262,34 @@ class ControllerProcess:
         return records
 
     async def wake(self, times: int = 1) -> None:
-        """Wake its event queue, so that what is due by now is done: a reassignment of a topic that does not exist."""
+        """Wake the controller's event queue, so that it does what is due by now, with requests that change nothing.
+
+        They cancel the reassignment of a topic that does not exist.
+        """
         partition = {"partitionIndex": 0, "replicas": None}
         topics = [{"name": NO_SUCH_TOPIC, "partitions": [partition]}]
-        nothing = self._call("AlterPartitionReassignments", {"timeoutMs": 9000, "topics": topics})
-        await self._called([nothing] * times)
+        no_change = self._request("AlterPartitionReassignments", {"timeoutMs": 9000, "topics": topics})
+        await self._called([no_change] * times)
 
     async def barrier(self) -> None:
-        """Wake it, and wait for all that was due to be committed: of one connection a request is taken when the one before
-        is answered (KafkaChannel#mute), so the second finds done whatever the first has woken.
-        """
+        """Wake the controller, and wait until all that was due is committed."""
+        # A request is taken from a connection when the one before has its response (KafkaChannel#mute), so the second finds
+        # done whatever the first has woken.
         await self.wake(2)
 
     async def leads_again(self, epoch: int) -> None:
         """Wait until a controller that has resigned in this leader epoch leads in a later one."""
 
-        async def later() -> bool | None:
+        async def has_later_epoch() -> bool | None:
+            """Read the log; return True once the observer has met a later leader epoch, else None."""
             await self.read()
             return self.observer.epoch > epoch or None
 
-        await self._until(later, f"a leader epoch after {epoch}")
+        await self._until(has_later_epoch, f"a leader epoch after {epoch}")
         await self.barrier()
 
     def close(self) -> None:
-        """End everything."""
+        """End the process, and close what was opened; it may not have started, or not altogether."""
         for name in ("connection", "process"):
             if hasattr(self, name):
                 getattr(self, name).close()
@@ -269,13 +298,14 @@ class ControllerProcess:
         self.clock.close()
 
     async def _connected(self) -> Connection | None:
+        """Return a new connection to the controller; None if nobody listens."""
         try:
             return await Connection.open(self._messages, self._port)
         except OSError:
             return None
 
     async def _features(self) -> list[WireMessage]:
-        """Return the features that a broker of this release supports: those of the controller."""
+        """Return the features that a broker of this release supports, as it registers them: those of the controller."""
         version = min(4, self.versions[API_VERSIONS].stop - 1)
         client = {"clientSoftwareName": "tidegauge", "clientSoftwareVersion": "1"}
         response = await self.connection.request(API_VERSIONS, version, client)
@@ -288,17 +318,21 @@ class ControllerProcess:
             for feature in response["supportedFeatures"]
         ]
 
-    async def _begun(self) -> bool | None:
+    async def _has_feature_levels(self) -> bool | None:
+        """Read the log and note the feature levels in it; return True once metadata.version is among them, else None."""
         for _, name, body in await self.read():
             if name == "FeatureLevelRecord":
                 self.levels[body["name"]] = body["featureLevel"]
         return METADATA_VERSION in self.levels or None
 
-    async def _until(self, met: Callable[[], Awaitable[T | None]], expected: str) -> T:
-        """Call `met` until it returns something. Raises WireError, which names what was `expected`, after PATIENCE."""
+    async def _until(self, attempt: Callable[[], Awaitable[T | None]], expected: str) -> T:
+        """Call `attempt` again and again until it returns something other than None, and return that.
+
+        Raises WireError after PATIENCE seconds, which says what was `expected`, or as soon as the process has ended.
+        """
         try:
             async with asyncio.timeout(PATIENCE):
-                while (result := await met()) is None:
+                while (result := await attempt()) is None:
                     self.process.check_runs()
                     await asyncio.sleep(MOMENT)
                 return result
@@ -310,9 +344,10 @@ class ControllerProcess:
 
 
 def leads_not(response: WireMessage) -> bool:
-    """Return whether a controller that does not lead responded: in the whole, or in its only part."""
+    """Return whether a response is that of a controller that does not lead: NOT_CONTROLLER, of the whole or of each part."""
     if response.get("errorCode") == NOT_CONTROLLER:
         return True
+    # Where the parts are depends on the request.
     parts = response.get("topics") or response.get("responses") or response.get("results") or []
     return bool(parts) and all(isinstance(part, dict) and part.get("errorCode") == NOT_CONTROLLER for part in parts)
 

@@ -1,6 +1,12 @@
 """The steps of a controller's contract, a class each: what it takes, what the reference's controller makes of it, and what a
 random walk draws of it.
 
+A step is a tuple of its name and its arguments; most are a request of a broker or a client. `state` is everywhere the
+reference's cluster before the step. `apply` gets the step's arguments in the order of `takes`, and returns the cluster after
+it with the response as it is reported; `draw` returns a step of the kind for a random walk. A broker is a number from 1 on.
+A `lag` makes a request carry a broker epoch that is so much lower than the broker's own. A directory is a letter, and
+several are a string of letters.
+
 A new step is a class here, a line of STEPS and a function of drive/controller/node.py, which asks it of a real
 controller; a line of drive/controller/walks.py says how often it is drawn.
 """
@@ -34,9 +40,11 @@ from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.impl.topic_partition import TopicPartition
 
 FEATURES: Mapping[str, str] = {"metadata.version": METADATA_VERSION, "elr": ELR_VERSION}
+"""By the name in a step, Kafka's name of a feature."""
+
 FOUR = (1, 2, 3, 4)
 TOPICS = ("t", "u")
-"""The brokers and topics of a walk."""
+"""The brokers and topics that walks draw."""
 
 StepOutcome = tuple[ReferenceController, dict[str, Any] | None]
 """The cluster after a step, and the response; None for a step that is no request."""
@@ -58,7 +66,10 @@ class ControllerStep(ABC):
 
     @abstractmethod
     def apply(self, state: ReferenceController, *args: Any, **kwargs: Any) -> StepOutcome:
-        """Return the cluster after the step, and the response to its request, in which an incarnation is a broker epoch."""
+        """Return the cluster after the step, and the response to its request; None if it is no request.
+
+        An incarnation in the response is still a broker epoch, which the caller turns into an ordinal.
+        """
 
     @abstractmethod
     def draw(self, rng: random.Random, state: ReferenceController) -> Step:
@@ -71,10 +82,13 @@ class Register(ControllerStep):
     name, takes, result = "register", ("broker", "new_incarnation", "clean", "directories"), ("error", "incarnation")
 
     def apply(self, state: ReferenceController, broker: int, new: bool, clean: bool, letters: str) -> StepOutcome:
-        """Register a broker. ClusterControlManager#registerBroker."""
+        """Register a broker, as the incarnation it last was or a `new` one. ClusterControlManager#registerBroker.
+
+        `clean`: after a clean shutdown, so that the request names the broker epoch of before.
+        """
         # An incarnation id is a random uuid; the offset that the record will have is as unique, and the same in each run.
-        before = state.incarnations.get(broker)
-        incarnation = before if before is not None and not new else state.controller.end + 1
+        last_incarnation = state.incarnations.get(broker)
+        incarnation = last_incarnation if last_incarnation is not None and not new else state.controller.end + 1
         directories = tuple(directory(broker, letter) for letter in letters)
         record = RegisterBrokerRecord(broker, 0, incarnation, directories=directories)
         previous = epoch_of(state, broker) if clean else UNDEFINED
@@ -86,6 +100,7 @@ class Register(ControllerStep):
         return state, {"error": error, "incarnation": epoch_of(state, broker)}
 
     def draw(self, rng: random.Random, _: ReferenceController) -> Step:
+        """Draw a registration, mostly of a new incarnation that has directory A only."""
         letters = rng.choice(("A", "A", "A", "B", "AB"))
         return registers(rng.choice(FOUR), new=rng.random() < 0.85, clean=rng.random() < 0.5, directories=letters)
 
@@ -95,11 +110,14 @@ class RegisterLate(Register):
 
     name = "register_late"
 
-    def apply(self, state: ReferenceController, broker: int, *rest: Any) -> StepOutcome:
-        return super().apply(lapsed(state, broker), broker, *rest)
+    def apply(self, state: ReferenceController, broker: int, *other_arguments: Any) -> StepOutcome:
+        """Register a broker whose session is over, which the controller has not noticed."""
+        return super().apply(lapsed(state, broker), broker, *other_arguments)
 
     def draw(self, rng: random.Random, state: ReferenceController) -> Step:
-        return self.name, *super().draw(rng, state)[1:]
+        """Draw a registration, under the name of this step."""
+        _, *arguments = super().draw(rng, state)
+        return self.name, *arguments
 
 
 class Heartbeat(ControllerStep):
@@ -121,15 +139,15 @@ class Heartbeat(ControllerStep):
         want_shut_down: bool,
         offline: str,
     ) -> StepOutcome:
-        """Handle a heartbeat; `lag`: its broker epoch is so much too low."""
+        """Handle a heartbeat. `offset`: of the metadata that the broker has read; `offline`: its failed directories."""
         failed = tuple(directory(broker, letter) for letter in offline)
         request = BrokerHeartbeat(broker, epoch_of(state, broker, lag), offset, want_fence, want_shut_down, failed)
-        controller, (_, reply) = quorum_controller.process_broker_heartbeat(state.controller, request)
+        controller, (_, response) = quorum_controller.process_broker_heartbeat(state.controller, request)
         result = {
-            "error": reply.error,
-            "caught_up": reply.caught_up,
-            "fenced": reply.fenced,
-            "should_shut_down": reply.should_shut_down,
+            "error": response.error,
+            "caught_up": response.caught_up,
+            "fenced": response.fenced,
+            "should_shut_down": response.should_shut_down,
         }
         return state._replace(controller=controller), result
 
@@ -147,9 +165,9 @@ class SessionExpires(ControllerStep):
     name, takes, result = "session_expires", ("broker",), ()
 
     def apply(self, state: ReferenceController, broker: int) -> StepOutcome:
-        controller, _ = quorum_controller.fence_stale_broker(
-            lapsed(state, broker).controller, (broker, epoch_of(state, broker))
-        )
+        """Let the broker's session be over, and let the controller fence it for that."""
+        session = broker, epoch_of(state, broker)
+        controller, _ = quorum_controller.fence_stale_broker(lapsed(state, broker).controller, session)
         return state._replace(controller=controller), None
 
     def draw(self, rng: random.Random, _: ReferenceController) -> Step:
@@ -190,7 +208,7 @@ class AlterPartitionStep(ControllerStep):
         isr: tuple[int, ...],
         recovering: bool,
     ) -> StepOutcome:
-        """Handle a proposal of a leader; `lag`: its broker epoch is so much too low."""
+        """Handle the proposal of an ISR by a broker. `recovering`: the leader recovers from an unclean election."""
         tp = TopicPartition(topic, partition)
         epochs = tuple(epoch_of(state, member) for member in isr)
         recovery = RecoveryState(int(recovering))
@@ -212,33 +230,30 @@ class AlterPartitionStep(ControllerStep):
         return _written(state, records, NONE, partition=reported)
 
     def draw(self, rng: random.Random, state: ReferenceController) -> Step:
-        """Draw a proposal for some partition."""
-        topic, partition = _partition(rng, state)
-        registration = next(
-            (
-                registered
-                for tp, registered in state.control.partitions.items()
-                if (tp.topic, tp.partition) == (topic, partition)
-            ),
-            None,
-        )
+        """Draw a proposal for some partition.
+
+        Mostly it is one that a correct leader could make; now and then it has another ISR, another sender, or an epoch that
+        is one off.
+        """
+        topic, partition = _draw_partition(rng, state)
+        registration = state.control.partitions.get(TopicPartition(topic, partition))
         if registration is None:
             return self.name, rng.choice(FOUR), 0, topic, partition, 0, 0, (1,), False
-        # Mostly a proposal that a correct leader could make; now and then another ISR, sender, or any epoch one off.
-        follows = [broker for broker in registration.replicas if broker != registration.leader]
+        followers = [broker for broker in registration.replicas if broker != registration.leader]
         isr = (
-            [registration.leader, *rng.sample(follows, rng.randint(0, len(follows)))]
+            [registration.leader, *rng.sample(followers, rng.randint(0, len(followers)))]
             if registration.leader > 0
             else list(registration.replicas)
         )
         if rng.random() < 0.05:
             isr = rng.sample(FOUR, 2)
         leader = registration.leader if registration.leader > 0 and rng.random() < 0.95 else rng.choice(FOUR)
-        # Each now and then (4 %): a broker epoch, a leader epoch or a partition epoch one too low, or the last one too high.
-        lag, old, stale = (int(rng.random() < 0.04) for _ in range(3))
+        # 1 in 4 % of the draws each: by how much the broker epoch, the leader epoch and the partition epoch are too low, and
+        # by how much the last one is too high.
+        broker_lag, leader_lag, partition_lag = (int(rng.random() < 0.04) for _ in range(3))
         ahead = int(rng.random() < 0.04)
-        epochs = registration.leader_epoch - old, registration.partition_epoch - stale + ahead
-        return self.name, leader, lag, topic, partition, *epochs, tuple(isr), rng.random() < 0.1
+        epochs = registration.leader_epoch - leader_lag, registration.partition_epoch - partition_lag + ahead
+        return self.name, leader, broker_lag, topic, partition, *epochs, tuple(isr), rng.random() < 0.1
 
 
 class ElectLeaders(ControllerStep):
@@ -251,7 +266,7 @@ class ElectLeaders(ControllerStep):
         return _written(state, *requests.elect_leader(state.control, TopicPartition(topic, partition), election))
 
     def draw(self, rng: random.Random, state: ReferenceController) -> Step:
-        return self.name, rng.random() < 0.4, *_partition(rng, state)
+        return self.name, rng.random() < 0.4, *_draw_partition(rng, state)
 
 
 class Reassign(ControllerStep):
@@ -260,14 +275,15 @@ class Reassign(ControllerStep):
     name, takes, result = "reassign", ("topic", "partition", "replicas"), ("error",)
 
     def apply(self, state: ReferenceController, topic: str, partition: int, replicas: tuple[int, ...] | None) -> StepOutcome:
-        """Request other replicas for a partition; None cancels a reassignment."""
+        """Reassign a partition to these replicas; None cancels a reassignment."""
         reassignment = Reassignment(TopicPartition(topic, partition), replicas)
-        records, errors = requests.alter_partition_reassignments(state.control, (reassignment,))
-        return _written(state, records, errors[0][1])
+        records, ((_, error),) = requests.alter_partition_reassignments(state.control, (reassignment,))
+        return _written(state, records, error)
 
     def draw(self, rng: random.Random, state: ReferenceController) -> Step:
+        """Draw a cancellation, or a reassignment to one to three replicas."""
         replicas = None if rng.random() < 0.25 else tuple(rng.sample(FOUR, rng.randint(1, 3)))
-        return self.name, *_partition(rng, state), replicas
+        return self.name, *_draw_partition(rng, state), replicas
 
 
 class AssignDirectory(ControllerStep):
@@ -278,14 +294,15 @@ class AssignDirectory(ControllerStep):
     def apply(
         self, state: ReferenceController, broker: int, lag: int, topic: str, partition: int, letter: str
     ) -> StepOutcome:
-        assignment = DirectoryAssignment(
-            broker, epoch_of(state, broker, lag), directory(broker, letter), TopicPartition(topic, partition)
-        )
+        """Assign the broker's replica of a partition to one of its directories."""
+        tp, name = TopicPartition(topic, partition), directory(broker, letter)
+        assignment = DirectoryAssignment(broker, epoch_of(state, broker, lag), name, tp)
         return _written(state, *requests.assign_replicas_to_dirs(state.control, assignment))
 
     def draw(self, rng: random.Random, state: ReferenceController) -> Step:
+        """Draw an assignment, now and then with a broker epoch that is one too low."""
         lag = int(rng.random() < 0.05)
-        return self.name, rng.choice(FOUR), lag, *_partition(rng, state), rng.choice("AB")
+        return self.name, rng.choice(FOUR), lag, *_draw_partition(rng, state), rng.choice("AB")
 
 
 class CreateTopic(ControllerStep):
@@ -300,15 +317,16 @@ class CreateTopic(ControllerStep):
         assignment: tuple[tuple[int, ...], ...],
         configs: tuple[tuple[str, str], ...],
     ) -> StepOutcome:
+        """Create a topic. `assignment`: the replicas of each of its partitions; `configs`: pairs of a key and a value."""
         return _written(state, *requests.create_topic(state.control, topic, assignment, dict(configs)))
 
     def draw(self, rng: random.Random, _: ReferenceController) -> Step:
         return self.draw_named(rng, rng.choice(TOPICS))
 
     def draw_named(self, rng: random.Random, topic: str) -> Step:
-        """Draw the creation of this topic."""
-        size = rng.choice((1, 2, 3, 3))
-        assignment = tuple(tuple(rng.sample(FOUR[:3], size)) for _ in range(rng.choice((1, 2))))
+        """Draw the creation of this topic: one or two partitions on brokers 1 to 3, and perhaps min.insync.replicas."""
+        replica_count = rng.choice((1, 2, 3, 3))
+        assignment = tuple(tuple(rng.sample(FOUR[:3], replica_count)) for _ in range(rng.choice((1, 2))))
         configs = ((MIN_IN_SYNC_REPLICAS, rng.choice("123")),) if rng.random() < 0.5 else ()
         return self.name, topic, assignment, configs
 
@@ -333,14 +351,14 @@ class Configure(ControllerStep):
     name, takes, result = "configure", ("type", "name", "key", "value"), ("error",)
 
     def apply(self, state: ReferenceController, kind: str, name: str, key: str, value: str | None) -> StepOutcome:
-        """Set a configuration of a topic or broker, or delete it with None."""
+        """Set a key of a topic's or broker's configuration, or delete it if `value` is None. `kind`: TOPIC or BROKER."""
         change = ConfigChange(ConfigResource(kind, name), key, value)
         controller, (_, error) = quorum_controller.incremental_alter_configs(state.controller, (change,))
         return state._replace(controller=controller), {"error": error}
 
     def draw(self, rng: random.Random, state: ReferenceController) -> Step:
-        """Draw a change of min.insync.replicas or unclean.leader.election.enable."""
-        topic, _ = _partition(rng, state)
+        """Draw a change of unclean.leader.election.enable of a topic, or of min.insync.replicas of one or of the cluster."""
+        topic, _ = _draw_partition(rng, state)
         if rng.random() < 0.3:
             return self.name, TOPIC, topic, UNCLEAN_LEADER_ELECTION, rng.choice(("true", "false", None))
         if rng.random() < 0.2:
@@ -354,10 +372,12 @@ class UpdateFeature(ControllerStep):
     name, takes, result = "update_feature", ("name", "level", "upgrade"), ("error",)
 
     def apply(self, state: ReferenceController, name: str, level: int, upgrade: bool) -> StepOutcome:
+        """Upgrade or downgrade a feature to a level."""
         update = FeatureUpdate(FEATURES[name], level, upgrade)
         return _written(state, *configurations.update_features(state.control, update, state.latest))
 
     def draw(self, rng: random.Random, state: ReferenceController) -> Step:
+        """Draw the other level of ELR, 0 or 1; now and then any level, also 2, which it does not have."""
         level = 1 - state.control.features.elr if rng.random() < 0.8 else rng.choice((0, 1, 2))
         return self.name, "elr", level, level > 0
 
@@ -385,12 +405,15 @@ STEPS: Mapping[str, ControllerStep] = MappingProxyType(
 
 
 def _written(state: ReferenceController, records: tuple[ControllerRecord, ...], error: int, **more: Any) -> StepOutcome:
-    """Write what a manager has decided into the metadata log; `more`: fields of the result besides the error."""
+    """Return the outcome of a request: the cluster with these records written into its metadata log, and the response.
+
+    `more`: fields of the response besides the error.
+    """
     return state._replace(controller=quorum_controller.write_records(state.controller, records)), {"error": error, **more}
 
 
-def _partition(rng: random.Random, state: ReferenceController) -> tuple[str, int]:
-    """Draw a partition, seldom one that does not exist."""
+def _draw_partition(rng: random.Random, state: ReferenceController) -> tuple[str, int]:
+    """Draw a topic and the number of a partition, seldom of one that does not exist."""
     partitions = [*state.control.partitions]
     if partitions and rng.random() < 0.95:
         tp = rng.choice(partitions)
@@ -404,22 +427,25 @@ def controller_capabilities(name: str) -> Capabilities:
 
 
 def step_line(step: Step) -> str:
-    """Return a step on one line."""
+    """Return a step on one line, "name argument=value ..."."""
     name, *arguments = step
-    return " ".join((name, *(f"{field}={_word(value)}" for field, value in zip(STEPS[name].takes, arguments, strict=True))))
+    by_name = zip(STEPS[name].takes, arguments, strict=True)
+    return " ".join((name, *(f"{argument}={_argument_text(value)}" for argument, value in by_name)))
 
 
-def _word(value: Any) -> str:
+def _argument_text(value: Any) -> str:
     """Return an argument of a step as text."""
     match value:
         case None:
             return "none"
         case True | False:
             return "yes" if value else "no"
+        # A list of lists: each inner one has commas, so blanks stand between them.
         case tuple() | list() if value and isinstance(value[0], tuple | list):
-            return "[" + " ".join(map(_word, value)) + "]"
+            return "[" + " ".join(map(_argument_text, value)) + "]"
         case tuple() | list():
-            return ",".join(map(_word, value)) or "none"
+            return ",".join(map(_argument_text, value)) or "none"
+        # A metadata offset beyond the end of any log.
         case _ if value == ALL:
             return "all"
         case _:
@@ -427,14 +453,14 @@ def _word(value: Any) -> str:
 
 
 def is_step(value: Any) -> bool:
-    """Return whether a value read from somewhere is a step of the contract."""
+    """Return whether a value, such as one from a file, is a step of the contract with arguments of the right types."""
     if not is_call(value, STEPS):
         return False
-    named = dict(zip(STEPS[value[0]].takes, value[1:], strict=True))
-    # The name of a topic is any word; a broker is named by its number, and "" is the default of the cluster.
-    if named.get("type") == BROKER and named["name"] and not str(named["name"]).isdecimal():
+    arguments = dict(zip(STEPS[value[0]].takes, value[1:], strict=True))
+    # A configuration of a topic names it by any word, one of a broker by its number; "" is the default of the cluster.
+    if arguments.get("type") == BROKER and arguments["name"] and not str(arguments["name"]).isdecimal():
         return False
-    return all(_IS.get(name, is_integer)(argument) for name, argument in named.items())
+    return all(_ARGUMENT_CHECKS.get(name, is_integer)(argument) for name, argument in arguments.items())
 
 
 def _is_word(value: Any) -> bool:
@@ -453,7 +479,7 @@ def _is_pair(value: Any) -> bool:
     return isinstance(value, tuple) and len(value) == 2 and all(map(_is_word, value))
 
 
-_IS: Mapping[str, Callable[[Any], bool]] = {
+_ARGUMENT_CHECKS: Mapping[str, Callable[[Any], bool]] = {
     **dict.fromkeys(
         ("new_incarnation", "clean", "want_fence", "want_shut_down", "recovering", "unclean", "upgrade"),
         lambda value: isinstance(value, bool),
@@ -467,4 +493,4 @@ _IS: Mapping[str, Callable[[Any], bool]] = {
     "type": lambda value: value in (TOPIC, BROKER),
     "value": lambda value: value is None or _is_word(value),
 }
-"""What an argument is; one that is not named here is an integer."""
+"""By the name of an argument, whether a value may be one; an argument that is not named here is an integer."""

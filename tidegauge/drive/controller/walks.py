@@ -1,4 +1,8 @@
-"""Random walks of a cluster's brokers and clients, also with requests that no correct broker makes.
+"""Random walks of a cluster's brokers and clients, also with requests that no correct broker makes; and refusals.
+
+A step is a tuple of a name and arguments in the order of `STEPS[name].takes`; a path is steps, and a case is a path with the
+opening that sets up its cluster. A refusal is a path that ends with a request which a controller must refuse, or with one
+beside these which it must not.
 
 Rules of this file
 
@@ -31,14 +35,14 @@ STEPS_OF_A_WALK = 28
 def walk(seed: int, number: int, profile: Profile, opening: ClusterOpening) -> ControllerCase:
     """Draw one walk; ELR and min.insync.replicas of its opening follow from its number (rule 2)."""
     rng = random.Random(f"{seed}.{number}")
-    # Every fourth walk is without ELR, every second has min.insync.replicas 2, one of three has a fourth broker.
     opening = opening._replace(elr=opening.elr if number % 4 else 0, min_insync_replicas=1 + number % 2)
+    # One walk in three has a fourth broker.
     path = [*up(*FOUR[: rng.choice((3, 3, 4))]), CreateTopic().draw_named(rng, "t")]
     state, incarnations = opened(opening, profile), Incarnations()
     for step in path:
         state, _ = take_step(state, step, incarnations)
     while len(path) < STEPS_OF_A_WALK:
-        step = _drawn(rng, state)
+        step = _draw_step(rng, state)
         state, _ = take_step(state, step, incarnations)
         path.append(step)
     return ControllerCase(opening, tuple(path), f"walk {seed}.{number}")
@@ -49,27 +53,28 @@ def walks(seed: int, count: int, profile: Profile, opening: ClusterOpening) -> t
     return tuple(walk(seed, number, profile, opening) for number in range(count))
 
 
-def _drawn(rng: random.Random, state: ReferenceController) -> Step:
-    """Draw a step: kinds that change much are drawn more often."""
-    often = _possible(state.control.profile)
-    (kind,) = rng.choices([*often], [*often.values()])
-    return beats(rng.choice(FOUR), offline=rng.choice("AB")) if kind == FAILS else STEPS[kind].draw(rng, state)
+def _draw_step(rng: random.Random, state: ReferenceController) -> Step:
+    """Draw a kind of step by its weight, then a step of the kind."""
+    weights = _possible_weights(state.control.profile)
+    (kind,) = rng.choices([*weights], [*weights.values()])
+    return beats(rng.choice(FOUR), offline=rng.choice("AB")) if kind == DIRECTORY_FAILS else STEPS[kind].draw(rng, state)
 
 
-def _possible(profile: Profile) -> Mapping[str, int]:
-    """Return the kinds of steps that are possible with a release, with their weights."""
-    return {kind: weight for kind, weight in OFTEN.items() if kind != "register_late" or is_left_unnoticed(profile)}
+def _possible_weights(profile: Profile) -> Mapping[str, int]:
+    """Return the kinds of steps that are possible with a profile, with their weights."""
+    # For register_late a session must be over without being noticed.
+    return {kind: weight for kind, weight in WEIGHTS.items() if kind != "register_late" or is_left_unnoticed(profile)}
 
 
-FAILS = "fails"
-"""A heartbeat about a directory that has failed."""
+DIRECTORY_FAILS = "fails"
+"""A kind of its own for walks: a heartbeat that says that a directory has failed."""
 
-OFTEN: Mapping[str, int] = {
+WEIGHTS: Mapping[str, int] = {
     "heartbeat": 30,
     "session_expires": 10,
     "register": 14,
     "register_late": 3,
-    FAILS: 2,
+    DIRECTORY_FAILS: 2,
     "unregister": 2,
     "alter_partition": 24,
     "elect_leaders": 6,
@@ -80,7 +85,7 @@ OFTEN: Mapping[str, int] = {
     "configure": 6,
     "update_feature": 2,
 }
-"""How often each is drawn."""
+"""How often each kind of step is drawn, in relation to the others."""
 
 
 # Requests that a controller must refuse, and those beside them that it must not: what findings and random walks seldom ask.
@@ -138,30 +143,36 @@ UNCLEAN: Step = ("configure", TOPIC, "t", UNCLEAN_LEADER_ELECTION, "true")
 
 
 def refusal_cases(opening: ClusterOpening) -> tuple[ControllerCase, ...]:
-    """Return the paths, each with what it is for as its name."""
-    asked = (
+    """Return the refusals as cases named "refusal 0" and so on: each is one of a few beginnings, and one request."""
+    beginnings_and_requests = (
         *((ONE, step) for step in _proposals()),
         *((SHUTS_DOWN, ("alter_partition", 1, 0, "t", 0, *epochs, isr, False)) for epochs, isr in _after_a_shutdown()),
         *((beginning, step) for beginning, step in product((ONE, ONE_IS_DOWN, ONE_IS_BACK, NOBODY_LEADS), _elections())),
         *((beginning, step) for beginning, step in product((ONE, REASSIGNED, LEFT_ALONE), _reassignments())),
         *((beginning, CANCEL) for beginning in (TAKEN_OVER, (*TAKEN_OVER, UNCLEAN))),
-        *((beginning, step) for beginning, step in product((ONE, SHUTS_DOWN, ONE_IS_DOWN), _of_brokers())),
-        *((ONE, step) for step in _of_topics()),
-        # It has never registered.
+        *((beginning, step) for beginning, step in product((ONE, SHUTS_DOWN, ONE_IS_DOWN), _broker_requests())),
+        *((ONE, step) for step in _topic_requests()),
+        # Broker 4 has never registered in that beginning.
         (ALONE, ("unregister", 4)),
     )
-    asked_of = {(opening, (*beginning, step)): None for beginning, step in asked}
-    asked_of[opening._replace(elr=0), (*NOBODY_TAKES_OVER, CANCEL)] = None
-    return tuple(ControllerCase(*case, f"refusal {number}") for number, case in enumerate(asked_of))
+    # A dict for its order: two of them may give the same path, which is played once.
+    openings_and_paths = {(opening, (*beginning, step)): None for beginning, step in beginnings_and_requests}
+    # Only without ELR does the last member of an ISR stay in it when it is fenced.
+    openings_and_paths[opening._replace(elr=0), (*NOBODY_TAKES_OVER, CANCEL)] = None
+    return tuple(ControllerCase(*case, f"refusal {number}") for number, case in enumerate(openings_and_paths))
 
 
 def usual_cases(profile: Profile, opening: ClusterOpening, *, walk_count: int, seed: int = 1) -> tuple[ControllerCase, ...]:
-    """Return the paths of a run for which none were named: the findings', refusals, and random walks."""
+    """Return the cases of a run for which none were named: the findings' paths, the refusals, and random walks."""
     return (*finding_cases(opening), *refusal_cases(opening), *walks(seed, walk_count, profile, opening))
 
 
 def _proposals() -> Iterator[Step]:
-    """Yield ISR proposals: with epochs too low, right and too high, of other brokers, partitions and members."""
+    """Yield AlterPartition requests after ONE: each with one thing or two that may be wrong.
+
+    That is epochs that are too low, right or too high, other members of the ISR, another sender or one with an old broker
+    epoch, a leader that recovers, a topic or a partition that does not exist.
+    """
     epochs, isrs = (-1, 0, 1), ((1, 2), (1,), (2, 3), (1, 2, 4), (1, 2, 3))
     yield from (
         ("alter_partition", 1, 0, "t", 0, leader_epoch, partition_epoch, isr, False)
@@ -173,27 +184,30 @@ def _proposals() -> Iterator[Step]:
 
 
 def _after_a_shutdown() -> Iterator[tuple[tuple[int, int], tuple[int, ...]]]:
+    """Yield ((leader epoch, partition epoch), ISR) of proposals with and without broker 2, which is shutting down."""
     # Whether the shutdown has taken broker 2 out of the ISR already is the controller's business.
     yield from product(product((0, 1), (0, 1, 2)), ((1, 2, 3), (1, 3)))
 
 
 def _elections() -> Iterator[Step]:
-    yield from (
-        ("elect_leaders", unclean, *where) for unclean, where in product((False, True), (("t", 0), ("t", 7), ("u", 0)))
-    )
+    """Yield preferred and unclean elections of a partition, and of two that do not exist."""
+    partitions = (("t", 0), ("t", 7), ("u", 0))
+    yield from (("elect_leaders", unclean, *partition) for unclean, partition in product((False, True), partitions))
 
 
 def _reassignments() -> Iterator[Step]:
+    """Yield reassignments and cancellations (None) of a partition, and of two that do not exist."""
     yield from (("reassign", "t", 0, replicas) for replicas in (None, (1, 2, 3), (3, 2), (1,), (4,), (2, 4)))
-    yield from (("reassign", *where, replicas) for where, replicas in product((("t", 7), ("u", 0)), (None, (1, 2))))
+    yield from (("reassign", *absent, replicas) for absent, replicas in product((("t", 7), ("u", 0)), (None, (1, 2))))
 
 
-def _of_brokers() -> Iterator[Step]:
-    """Yield what brokers ask for themselves: registrations, heartbeats, shutdowns, directories."""
+def _broker_requests() -> Iterator[Step]:
+    """Yield what brokers request for themselves: registrations, heartbeats, shutdowns, directories."""
     yield from (
         registers(broker, new=new, clean=clean) for broker, new, clean in product((1, 2, 4), (True, False), (True, False))
     )
     yield from (beats(broker) for broker in (1, 2, 4))
+    # Of brokers that have read nothing; the latter with a broker epoch that is one too low.
     yield from (beats(broker, offset=-1) for broker in (2, 4))
     yield from (("heartbeat", broker, 1, -1, False, False, "") for broker in (1, 4))
     yield from (beats(2, shut_down=True), beats(4, shut_down=True), beats(1, fence=True))
@@ -201,6 +215,7 @@ def _of_brokers() -> Iterator[Step]:
     yield from (("assign_directory", broker, lag, "t", 0, "A") for broker, lag in product((1, 4), (0, 1)))
 
 
-def _of_topics() -> Iterator[Step]:
+def _topic_requests() -> Iterator[Step]:
+    """Yield the creation of topic t, which exists, and deletions of it and of one that does not exist."""
     yield topic((1, 2))
     yield from (("delete_topic", name) for name in ("t", "u"))

@@ -1,5 +1,9 @@
 """One unmodified broker with its controller: what all partitions share.
 
+The broker under test is a process of Kafka. Its controller and its peers, the other brokers, are played by this program, the
+driver: what the broker knows of the cluster is what the driver has written into the metadata log. A step of a path has to
+wait until the broker has applied that metadata, and until it has sent what it proposes.
+
 Rules of this file
 
 1. The configuration takes from the broker what it would do by itself, and makes its order visible: one thread handles
@@ -42,7 +46,9 @@ HIGH_WATERMARKS, LOG_STARTS = "replication-offset-checkpoint", "log-start-offset
 HEARTBEAT_MS = 20
 HOUR_MS = 3_600_000
 NO_LIMIT_MS = -2
+"""Before any time: a negative period or age (rule 2)."""
 NEVER_MS = (1 << 31) - 1
+"""The longest that a setting of 32 bits can be."""
 CENTURIES_MS = 9_000_000_000_000
 
 APPLIED_IN_HEARTBEATS = (3, 5)
@@ -71,7 +77,7 @@ WITH_MOVED_CLOCK: Mapping[str, object] = {
 
 
 def broker_properties(controller_port: int, *, moved_clock: bool) -> Mapping[str, object]:
-    """Return the broker's configuration."""
+    """Return the broker's configuration. `moved_clock`: whether the driver moves the clocks of the process (rules 2, 3)."""
     return {
         "process.roles": "broker",
         "node.id": BROKER,
@@ -111,7 +117,7 @@ def broker_properties(controller_port: int, *, moved_clock: bool) -> Mapping[str
 
 
 class KafkaBroker:
-    """A broker of a build. With a `clock` the lag time can run out."""
+    """The broker process of a build, and its controller. With a `clock` that the driver moves the lag time can run out."""
 
     connection: Connection
     requests: PartitionRequests
@@ -142,6 +148,7 @@ class KafkaBroker:
         await self._keep_alive_and_checks()
 
     async def _keep_alive_and_checks(self) -> None:
+        """Make the new process send AlterPartition requests without end (KeepAlive), and note that its checks have begun."""
         await self._keep_alive.start(self.connection, self.requests)
         # The broker leads a partition now, and with the first one it schedules its checkpoints.
         if self.lag_check is not None:
@@ -185,18 +192,21 @@ class KafkaBroker:
         return await Connection.open(self._messages, self.controller.broker_port)
 
     def peer(self, node: int) -> Peer:
-        """Return a new broker of the driver's."""
+        """Return a new peer with this broker id, which has not started."""
         return Peer(self._messages, self.controller, self._conditions, BROKER, node)
 
     async def fence(self, peer: Peer, *, fenced: bool) -> None:
-        """Fence or unfence a peer in the metadata cache."""
+        """Fence or unfence a peer, and wait until the broker's metadata cache has it so."""
         if peer.fenced != fenced:
             peer.fenced = fenced
             await self.wait_until_applied(self.controller.fence(peer.node, peer.broker_epoch, fenced=fenced))
 
     @asynccontextmanager
     async def standing(self, peer: Peer, standing: str) -> AsyncIterator[None]:
-        """Let the metadata cache say meanwhile that a peer is fenced or shutting down, if it is that."""
+        """Let the broker's metadata cache say, within the block, that a peer is fenced or shutting down.
+
+        Another `standing` is not in the metadata cache, and changes nothing. After the block the peer is unfenced.
+        """
         if standing == FENCED:
             await self.fence(peer, fenced=True)
         elif standing == SHUTTING_DOWN:
@@ -217,7 +227,7 @@ class KafkaBroker:
             self.process.close()
 
     async def _wait_until_up(self) -> None:
-        """Wait until the process has registered. Raises WireError with its own words when it ends, or is silent."""
+        """Wait until the broker has registered and is unfenced. Raises WireError if the process ends, or after PATIENCE."""
         for _ in range(round(PATIENCE / LOOKED_EVERY)):
             if await self._conditions.wait_up_to(LOOKED_EVERY, lambda: self.controller.unfenced):
                 return
@@ -228,7 +238,7 @@ class KafkaBroker:
         )
 
     async def _connect(self) -> None:
-        """Wait until the broker is up, and connect to it."""
+        """Wait until the broker is up, and open the connection that all partitions share."""
         await self._wait_until_up()
         self.connection = await self.connect()
         self.requests = PartitionRequests(await self.connection.versions())
@@ -267,18 +277,23 @@ class AppliedMetadataBarrier:
         self._epoch = self._visible = self._applied = UNDEFINED
 
     async def wait_for(self, offset: int, connection: Connection, requests: PartitionRequests) -> None:
-        """Wait until the metadata up to an offset is applied."""
+        """Wait until the metadata up to an offset is applied.
+
+        A marker is a registration of this partition in a new leader epoch. `_visible`: the offset of the last one whose
+        epoch the broker has shown; `_applied`: the offset up to which all metadata is applied.
+        """
         async with self._turn:
             while self._applied < offset:
-                visible_before, written = self._visible, self._write_marker()
+                last_visible, marker = self._visible, self._write_marker()
                 fetch = requests.fetch(self._topic, 0, current_leader_epoch=self._epoch)
-                # Served once the new marker is visible: then all that was written before the marker before it is applied.
+                # A fetch with the new leader epoch succeeds once the new marker is visible: then all that was written before
+                # the last one is applied.
                 while fetched_partition((await connection.exchange([fetch]))[0])["errorCode"] != NONE:
                     await asyncio.sleep(POLL_SECONDS)
-                self._visible, self._applied = written, visible_before
+                self._visible, self._applied = marker, last_visible
 
     def _write_marker(self) -> int:
-        """Write a record of the next leader epoch; return its offset."""
+        """Write a marker, the partition's registration in the next leader epoch; return the offset of the record."""
         if self._epoch == UNDEFINED:
             self._controller.create_topic(self._topic.name, self._topic.id)
         self._epoch += 1
@@ -286,7 +301,7 @@ class AppliedMetadataBarrier:
 
 
 class KeepAlive:
-    """A partition with a proposal that is never answered."""
+    """A partition with a proposal that is never answered, so that the broker sends AlterPartition requests without end."""
 
     def __init__(self, controller: ControllerStub) -> None:
         self._controller, self.topic, self._broker_epoch = controller, Topic(uuid4(), "keep-alive"), UNDEFINED
@@ -302,9 +317,9 @@ class KeepAlive:
         return controller.register_partition(topic.id, [BROKER, KEEP_ALIVE_FOLLOWER], [BROKER], BROKER, 0, 0)
 
     async def start(self, connection: Connection, requests: PartitionRequests) -> None:
-        """Let the follower fetch, once per process, and wait for the proposal."""
-        node, epoch = KEEP_ALIVE_FOLLOWER, self._broker_epoch
-        fetch = requests.fetch(self.topic, 0, current_leader_epoch=0, replica=node, broker_epoch=epoch)
+        """Let the follower fetch, once per process, and wait until the broker proposes that it joins the ISR."""
+        follower, epoch = KEEP_ALIVE_FOLLOWER, self._broker_epoch
+        fetch = requests.fetch(self.topic, 0, current_leader_epoch=0, replica=follower, broker_epoch=epoch)
         await connection.exchange([fetch])
         controller = self._controller
         await controller.conditions.wait_for(lambda: self.topic.id in controller.proposals.pending, "a proposal")

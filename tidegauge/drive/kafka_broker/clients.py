@@ -1,5 +1,8 @@
 """Requests of clients and followers to the broker, about one partition, and the parts of their responses.
 
+A request is a name, a version and a body: a dict of fields as Kafka's message definitions name them (`WireMessage`). What is
+called a partition here is the entry of one partition in a response.
+
 Rule of this file: every one is an ordinary request on a client's connection; nothing is installed in the broker.
 """
 
@@ -14,10 +17,14 @@ from tidegauge.impl.rules import NONE, OFFSET_OUT_OF_RANGE, UNDEFINED
 from tidegauge.traces.segments import batch_of, encode, header
 
 CONSUMER, DEBUGGING_CONSUMER = -1, -2
+"""Replica ids of requests that are no follower's."""
 LATEST_TIMESTAMP, EARLIEST_TIMESTAMP = -1, -2
+"""What ListOffsets asks for, in place of a timestamp."""
 ONE_BATCH, PLENTY = 1, 1 << 20
+"""Bytes of a fetch at most: one batch comes back however large (KIP-74), or all that a path has."""
 FOREVER_MS = (1 << 31) - 1
 LONG_OVER_MS = -(1 << 31)
+"""A timeout that is over before the request is handled."""
 BY_NAME_UNTIL = {"Produce": 12}
 """The last version that names topics (KIP-516)."""
 
@@ -36,6 +43,7 @@ class PartitionRequests:
         self._versions = versions
 
     def _version(self, name: str) -> int:
+        """Return the newest version of a request that both sides have and that names topics as it is made here."""
         newest = self._versions[name].stop - 1
         return min(newest, BY_NAME_UNTIL.get(name, newest))
 
@@ -51,7 +59,11 @@ class PartitionRequests:
         max_bytes: int = PLENTY,
         waits: bool = False,
     ) -> WireRequest:
-        """Make a full fetch. `replica`: a broker id for a follower's fetch. `waits`: for a byte, however long that takes."""
+        """Return a full fetch of a partition, outside any session.
+
+        `replica`: the id of a follower, or CONSUMER; `broker_epoch`: the follower's; `waits`: for a byte, however long that
+        takes, while the broker answers any other fetch at once.
+        """
         version = self._version("Fetch")
         sender: WireMessage = {"replicaId": replica}
         # Since version 15 the sender has its broker epoch beside it (KIP-903).
@@ -71,7 +83,7 @@ class PartitionRequests:
         return WireRequest("Fetch", version, {**sender, **limits, "topics": topics})
 
     def list_offsets(self, topic: Topic, timestamp: int, replica: int, current_leader_epoch: int = UNDEFINED) -> WireRequest:
-        """Ask for the earliest or the latest offset."""
+        """Return a ListOffsets request for LATEST_TIMESTAMP or EARLIEST_TIMESTAMP."""
         partition = {"partitionIndex": 0, "currentLeaderEpoch": current_leader_epoch, "timestamp": timestamp}
         topics = [{"name": topic.name, "partitions": [partition]}]
         body = {"replicaId": replica, "topics": topics}
@@ -80,21 +92,22 @@ class PartitionRequests:
     def offsets_for_leader_epoch(
         self, topic: Topic, replica: int, current_leader_epoch: int, leader_epoch: int
     ) -> WireRequest:
-        """Ask where a leader epoch ends."""
+        """Return an OffsetForLeaderEpoch request, which asks where `leader_epoch` ends."""
         partition = {"partition": 0, "currentLeaderEpoch": current_leader_epoch, "leaderEpoch": leader_epoch}
         topics = [{"topic": topic.name, "partitions": [partition]}]
         name = "OffsetForLeaderEpoch"
         return WireRequest(name, self._version(name), {"replicaId": replica, "topics": topics})
 
     def produce(self, topic: Topic, acks: int) -> WireRequest:
-        """Write one record. Its timestamp is the present: retention would remove an old record."""
+        """Return a Produce request with one record, which waits for its acks without end."""
+        # The record has the present as its timestamp: retention would remove an old one.
         records = encode(batch_of(0, UNDEFINED, [b"x"], int(time.time() * 1000)))
         data = [{"name": topic.name, "partitionData": [{"index": 0, "records": records}]}]
         body = {"acks": acks, "timeoutMs": FOREVER_MS, "topicData": data}
         return WireRequest("Produce", self._version("Produce"), body)
 
     def delete_records(self, topic: Topic, offset: int) -> WireRequest:
-        """Delete the records before an offset, without waiting for followers."""
+        """Return a DeleteRecords request for the records before an offset, which does not wait for followers."""
         # The timeout lies far in the past on purpose. A deletion that waits is counted, and while that count changes, any
         # follower's fetch may find that a low watermark has risen and wake fetches that wait
         # (Partition#updateFollowerFetchState reads the count twice). With 0 ms it is counted until the timer's thread has
@@ -137,11 +150,11 @@ def batches_of(partition: WireMessage) -> list[list[int]]:
 
 
 Reading = int | Mapping[str, int]
-"""A value that was read, or the error with which the broker refused to name it: `{"error": 56}`."""
+"""A value that was read, or the error of the response where the broker refused: `{"error": 56}`."""
 
 
 class ReadReplicaState(NamedTuple):
-    """The state of a replica. `ends`: what its epoch cache answers for each leader epoch from 0, as (epoch, end offset)."""
+    """The state of a replica. `ends`: for each leader epoch from 0 what its epoch cache returns: (epoch, end offset)."""
 
     leo: int
     hw: Reading
@@ -150,21 +163,22 @@ class ReadReplicaState(NamedTuple):
 
 
 class StateReader:
-    """Reads partitions of one process of the broker."""
+    """Reads the state of partitions from one process of the broker, as a consumer can see it."""
 
     def __init__(self, connection: Connection, requests: PartitionRequests) -> None:
         self._connection, self._requests = connection, requests
 
     async def read(self, topic: Topic, epochs: int) -> ReadReplicaState | Mapping[str, int]:
-        """Read the broker's replica of a partition and the ends of its first `epochs` leader epochs.
+        """Read the broker's replica of a partition, and the ends of its leader epochs below `epochs`.
 
-        A broker that refuses one of these requests has a replica that differs: its error stands in place of the value, that
-        of the log end in place of all. Raises OSError and WireError.
+        No right broker refuses these requests. Where one does, its error stands in place of the value, and that of the log
+        end is returned in place of all. Raises OSError and WireError.
         """
         leo = await self.log_end(topic)
         if not isinstance(leo, int):
             return leo
         requests = self._requests
+        # Rules 2 and 3: a fetch at the log end, then for each epoch one beyond it, which diverges where the epoch ends.
         fetches = [
             requests.fetch(topic, leo),
             *(requests.fetch(topic, leo + 1, last_fetched_epoch=epoch) for epoch in range(epochs)),
@@ -172,19 +186,20 @@ class StateReader:
         at_end, *beyond_end = map(fetched_partition, await self._connection.exchange(fetches))
         ends = tuple(map(_end_of, beyond_end))
         if at_end["errorCode"] != NONE:
-            refused = {"error": at_end["errorCode"]}
-            return ReadReplicaState(leo, refused, refused, ends)
+            error = {"error": at_end["errorCode"]}
+            return ReadReplicaState(leo, error, error, ends)
         return ReadReplicaState(leo, at_end["highWatermark"], at_end["logStartOffset"], ends)
 
     async def log_end(self, topic: Topic) -> Reading:
-        """Read the log end offset. Raises OSError and WireError."""
+        """Read the log end offset, or the error of the response. Raises OSError and WireError."""
         list_offsets = self._requests.list_offsets(topic, LATEST_TIMESTAMP, DEBUGGING_CONSUMER)
-        (listed,) = await self._connection.exchange([list_offsets])
-        latest: WireMessage = listed["topics"][0]["partitions"][0]
+        (response,) = await self._connection.exchange([list_offsets])
+        latest: WireMessage = response["topics"][0]["partitions"][0]
         return latest["offset"] if latest["errorCode"] == NONE else {"error": latest["errorCode"]}
 
 
 def _end_of(partition: WireMessage) -> tuple[int, int] | Mapping[str, int]:
+    """Return (epoch, end offset) from the response to a fetch one offset beyond the log end (rule 3), or its error."""
     # An epoch after all that the cache knows is OFFSET_OUT_OF_RANGE one offset beyond the end: it has no end.
     if partition["errorCode"] not in {NONE, OFFSET_OUT_OF_RANGE}:
         return {"error": partition["errorCode"]}

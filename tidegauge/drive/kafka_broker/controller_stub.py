@@ -1,5 +1,8 @@
 """The controller of the broker under test: it registers the broker, answers its heartbeats, and decides nothing by itself.
 
+The driver is this program. A proposal is the ISR that the broker proposes for a partition in an AlterPartition request; it
+is pending until the driver answers it. A body is a dict of fields as Kafka's message definitions name them (`WireMessage`).
+
 Rules of this file
 
 1. What the broker reads of the cluster, the driver wrote into the metadata log. Since 3.5 its heartbeats carry the offset
@@ -27,6 +30,7 @@ from tidegauge.traces.segments import batch_of, encode
 
 CONTROLLER_ID = 3000
 QUORUM_EPOCH = 5
+"""The leader epoch of the quorum, which never changes."""
 METADATA_LINGER = 0.02
 """Seconds between a write of metadata and its being read, so that what is written meanwhile is read with it: applying
 metadata at all costs a broker more than each record of it."""
@@ -56,7 +60,7 @@ TOPIC_NAME, TOPIC_ID = "__cluster_metadata", UUID(int=1)
 
 
 class MetadataRecord(NamedTuple):
-    """A metadata record by the name of its definition. `version` None: the newest that the release has."""
+    """A metadata record: the name of its definition, its fields, its version (None: the newest that the release has)."""
 
     name: str
     body: WireMessage
@@ -67,7 +71,7 @@ class MetadataLog:
     """Batches of metadata records, all of one leader epoch of the quorum."""
 
     def __init__(self, messages: Messages, epoch: int) -> None:
-        """Begin with an empty log; `epoch` is that of all its batches."""
+        """Begin with an empty log; `epoch` is the leader epoch of all its batches. `end`: the log end offset."""
         self._messages, self.epoch, self.end = messages, epoch, 0
         self._batches: list[bytes] = []
         self._base_offsets: list[int] = []
@@ -81,11 +85,11 @@ class MetadataLog:
         return self.end - 1
 
     def read(self, offset: int) -> bytes:
-        """Return every batch from an offset on, at which a batch begins."""
+        """Return all batches from an offset on, which must be where a batch begins or the log end."""
         return b"".join(self._batches[bisect_left(self._base_offsets, offset) :])
 
     def newest_version(self, name: str) -> int:
-        """Return the newest version of a record."""
+        """Return the newest version of a record that the release has."""
         return self._messages.versions(name).stop - 1
 
     def _encode(self, name: str, body: WireMessage, version: int | None) -> bytes:
@@ -107,24 +111,31 @@ class Proposals:
     """
 
     def __init__(self, conditions: Conditions) -> None:
-        """Begin with no proposal pending."""
+        """Begin with no proposal pending.
+
+        `_requests` counts the AlterPartition requests; `_is_held`: one is being held; `_somebody_waits`: in `exchanged`, for
+        the next one.
+        """
         self._conditions = conditions
         self._responses: dict[UUID, WireMessage] = {}
         self._requests, self._is_held, self._somebody_waits = 0, False, False
         self.pending: dict[UUID, WireMessage] = {}
 
     def respond(self, topic: UUID, response: WireMessage) -> None:
-        """Answer a proposal with the next response to a request."""
+        """Put the response to a topic's proposal into the next AlterPartition response."""
         self._responses[topic] = response
 
     async def exchanged(self) -> None:
-        """Wait for a request that the broker makes after now, and after every response given so far. Raises WireError."""
+        """Wait for an AlterPartition request that the broker makes after now, and after it has handled all responses so far.
+
+        Then `pending` has every proposal that it has made before. Raises WireError if no such request comes.
+        """
         # A request that is held was made before now, so the next one will do. With none held, the next one may already be on
         # its way, made before now: it takes the one after that.
-        wanted = self._requests + (1 if self._is_held else 2)
+        awaited_request = self._requests + (1 if self._is_held else 2)
         self._somebody_waits = True
         self._conditions.notify()
-        await self._conditions.wait_for(lambda: self._requests >= wanted, "another AlterPartition request")
+        await self._conditions.wait_for(lambda: self._requests >= awaited_request, "another AlterPartition request")
 
     def clear(self) -> None:
         """Forget the proposals of a process that has ended."""
@@ -132,7 +143,10 @@ class Proposals:
         self._responses.clear()
 
     async def handle(self, body: WireMessage) -> WireMessage:
-        """Answer an AlterPartition request."""
+        """Take the proposals of an AlterPartition request, hold it for a while, and return the response.
+
+        Proposals that the driver has not answered are left out of it (rule 3).
+        """
         self.pending = {topic["topicId"]: topic["partitions"][0] for topic in body["topics"]}
         self._requests, self._is_held = self._requests + 1, True
         self._conditions.notify()
@@ -155,7 +169,10 @@ class ControllerStub:
     """
 
     def __init__(self, messages: Messages, broker: int, conditions: Conditions) -> None:
-        """Begin with an empty metadata log; `broker` is the id of the one broker."""
+        """Begin with an empty metadata log; `broker` is the id of the one broker.
+
+        `unfenced`: whether its process is; `applied_offset`: the metadata offset in its last heartbeat. -1 is none yet.
+        """
         self._messages, self._broker, self.conditions = messages, broker, conditions
         self.log = MetadataLog(messages, QUORUM_EPOCH)
         self._listener = Listener(messages, SERVED, self._handle, conditions)
@@ -191,12 +208,13 @@ class ControllerStub:
         return self._append_registration(node, uuid4(), port_listeners(port), [UUID(int=5000 + node)], fenced=False)
 
     def fence(self, node: int, broker_epoch: int, *, fenced: bool) -> int:
-        """Fence or unfence a broker; return the offset of the record."""
+        """Write that a broker is fenced or unfenced; return the offset of the record."""
+        # BrokerRegistrationFencingChange: 1 fences, -1 unfences, 0 changes nothing.
         body = {"brokerId": node, "brokerEpoch": broker_epoch, "fenced": 1 if fenced else -1}
         return self.append(MetadataRecord("BrokerRegistrationChangeRecord", body))
 
     def shut_down(self, node: int, broker_epoch: int) -> int:
-        """Let a broker be in controlled shutdown; return the offset of the record."""
+        """Write that a broker is in controlled shutdown; return the offset of the record."""
         body = {"brokerId": node, "brokerEpoch": broker_epoch, "fenced": 0, "inControlledShutdown": 1}
         return self.append(MetadataRecord("BrokerRegistrationChangeRecord", body))
 
@@ -207,7 +225,8 @@ class ControllerStub:
     def register_partition(
         self, topic: UUID, replicas: list[int], isr: list[int], leader: int, epoch: int, partition_epoch: int
     ) -> int:
-        """Write the new registration of a partition; return the offset of the record."""
+        """Write the new registration of a topic's partition, in a leader epoch `epoch`; return the offset of the record."""
+        # Version 1 is the first with log directories; no later field is needed.
         version = min(1, self.log.newest_version("PartitionRecord"))
         body = {
             "partitionId": 0,
@@ -223,20 +242,20 @@ class ControllerStub:
         if version >= 1:
             # Since KIP-858 a replica has a log directory. The broker looks for its own there, and asks for a change
             # (AssignReplicasToDirs) when it is another.
-            own = (self._registration.get("logDirs") or [None])[0]
-            body["directories"] = [own if node == self._broker else UUID(int=5000 + node) for node in replicas]
+            broker_directory = (self._registration.get("logDirs") or [None])[0]
+            body["directories"] = [broker_directory if node == self._broker else UUID(int=5000 + node) for node in replicas]
         return self.append(MetadataRecord("PartitionRecord", body, version))
 
     def forget_process(self) -> None:
-        """Ignore from now on everything that the broker's process has sent, also what is still to be read: it has ended."""
+        """Note that the broker's process has ended: ignore from now on what it has sent, also what is still to be read."""
         self._broker_epoch, self.applied_offset, self.unfenced = -1, -1, False
         self.proposals.clear()
 
     # -----------------------------------------------------------------------------------------------------------------
-    # What the broker asks
+    # Requests of the broker
 
     async def _handle(self, request: ReceivedRequest) -> WireMessage:
-        """Answer a request of the broker to its controller."""
+        """Return the response to a request of the broker. Raises WireError for one that it should not have sent."""
         match request.name:
             case "Fetch":
                 return await self._fetch(request)
@@ -256,7 +275,7 @@ class ControllerStub:
                 raise WireError(f"the broker: expected no {request.name} request to its controller; seen {request.body}")
 
     async def _fetch(self, request: ReceivedRequest) -> WireMessage:
-        """Answer a fetch of the metadata log; an empty one waits, as a KRaft leader lets it."""
+        """Return the response to a fetch of the metadata log; with no new records only after its maxWaitMs."""
         fetch = request.body["topics"][0]["partitions"][0]
         offset, log = fetch["fetchOffset"], self.log
         partition = {
@@ -280,7 +299,10 @@ class ControllerStub:
         return {"errorCode": NONE, "sessionId": 0, "responses": [{**topic, "partitions": [partition]}]}
 
     def _register_broker(self, body: WireMessage) -> WireMessage:
-        """Register the broker, fenced, with a new broker epoch; the first time the metadata version comes before it."""
+        """Register the broker, fenced, and return the response, with its new broker epoch.
+
+        The first time the record of the metadata version is written before.
+        """
         self._registration, self.unfenced = body, False
         if not self.log.end:
             # A cluster's metadata begins with its metadata version: here the newest that this broker supports.
@@ -313,7 +335,7 @@ class ControllerStub:
         return epoch
 
     def _heartbeat(self, body: WireMessage) -> WireMessage:
-        """Answer a heartbeat, and unfence the broker as a controller does."""
+        """Return the response to a heartbeat; unfence the broker if it has caught up, as a controller does."""
         if body["brokerEpoch"] != self._broker_epoch:
             return {"errorCode": STALE_BROKER_EPOCH}
         self.applied_offset = body["currentMetadataOffset"]

@@ -1,5 +1,9 @@
 """An unmodified Kafka broker behind the contract: `KafkaNode(build_of("4.1.1"))`.
 
+A case is a path of steps on a partition of its own. An end of the process is a step in which the broker stops or crashes,
+and starts again. `watch` gets the number of a case, the number of a step (0: the opening) and the report after it, and
+returns whether the case goes on.
+
 Rules of this file
 
 1. Worker slots play paths side by side on one process. One event loop, in a thread of its own, serves all sockets: it runs
@@ -59,7 +63,7 @@ SLOTS = 64
 """So many that the process is busy while some of them wait."""
 
 LAG = frozenset({"lag"})
-"""What takes a process whose clocks can be moved."""
+"""The step that needs a process whose clocks can be moved."""
 
 NOT_OFFERED = LAG | {"retention", "offsets_for_leader_epoch_response"}
 """Retention goes by a clock that nothing shows, and no release since 2.8 asks where an epoch ends."""
@@ -73,65 +77,70 @@ SENT_INCARNATIONS = (3, 5)
 """The first release whose fetches say which incarnation sends them (KIP-903)."""
 
 
-def _first(problems: BaseExceptionGroup[Any]) -> BaseException:
-    """Return the first problem in a group of groups."""
-    first = problems.exceptions[0]
-    return _first(first) if isinstance(first, BaseExceptionGroup) else first
+def _first_error(errors: BaseExceptionGroup[Any]) -> BaseException:
+    """Return the first exception that is no group, in a group that may have groups in it."""
+    first = errors.exceptions[0]
+    return _first_error(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 KnownReports = PrefixTree[Report | None]
-"""The reports after some steps; None where nobody has read the state yet."""
+"""A tree of the paths of a play: at each node the report after these steps, None where the state was not read yet."""
 
 
 def no_reports() -> KnownReports:
-    """Return what is known of paths that nobody has begun."""
+    """Return a tree of paths without any report."""
     return PrefixTree(None, lambda *_: None)
 
 
 class PathRun:
-    """A path that is being played: the next step, the partition, and the reports known after the steps so far."""
+    """A path that is being played on a partition.
+
+    `at`: how many of its steps were begun; `beginning`: the node of the tree of known reports after these; `log_start`: as
+    reported last, 0 if it is not known.
+    """
 
     def __init__(self, number: int, case: BrokerCase, partition: DrivenPartition, beginning: KnownReports) -> None:
         self.number, self.case, self.partition, self.beginning, self.at = number, case, partition, beginning, 0
         self.log_start = 0
 
     def next_step(self) -> Step:
-        """Step on and return the step that is to be taken."""
+        """Return the step that is to be taken, and count it as begun."""
         step = self.case.path[self.at]
         self.at, self.beginning = self.at + 1, self.beginning.after(step)
         return step
 
     async def take(self, step: Step) -> Report:
-        """Take a step and return the report."""
+        """Take the step that `next_step` has returned, and return the report, which may be one of another path (rule 4)."""
         # The last step is always read: it is what the path of a cover is for.
         known = self.beginning.value if self.at < len(self.case.path) else None
         report = self.beginning.value = await self.partition.take(step, known)
-        # What it refused to name is a difference, with which the path ends.
+        # An error in place of the log start is a difference, with which the path ends.
         self.log_start = start if isinstance(start := report.get("log_start"), int) else 0
         return report
 
     def is_at_end_of_process(self) -> bool:
-        """Return whether the next step is one."""
+        """Return whether the next step is an end of the process."""
         return self.at < len(self.case.path) and self.case.path[self.at][0] in ENDS
 
 
 def spread(paths: int, slots: int) -> list[int]:
-    """Return the numbers of paths in an order in which those that slots play at a time are far apart.
+    """Return the numbers from 0 to `paths` in an order in which those that are played at a time are far apart.
 
     Neighbours begin alike, and one of them has to be read before the others can reuse its reports.
     """
+    # The number of rounds, rounded up: in each every slot plays one path.
     stride = -(-paths // slots) or 1
     return [number for first in range(stride) for number in range(first, paths, stride)]
 
 
 class KafkaNode:
-    """One broker process with its controller and peers, started when it is first needed.
-
-    `always_read`: read the state at each step of each path, also where a report of another path could stand for it.
-    """
+    """One broker process with its controller and peers, started when it is first needed."""
 
     def __init__(self, build: KafkaBuild, slots: int = SLOTS, *, always_read: bool = False) -> None:
-        """Prepare a broker of a build; nothing starts yet. `always_read`: read it after every step, and reuse no report."""
+        """Prepare a broker of a build; nothing starts yet.
+
+        `slots`: how many paths play at a time; `always_read`: read the state after every step, and reuse no report.
+        """
         clock = make_clock()
         self._clock = clock if isinstance(clock, MovedClock) else None
         can = CAN if self._clock is None else CAN | LAG
@@ -144,7 +153,7 @@ class KafkaNode:
         self._broker: KafkaBroker | None = None
         self._slots: list[WorkerSlot] = []
         self._logged: dict[BrokerCase, tuple[str, int]] = {}
-        """The topic with which a case was played last, and how much the process had logged after the last step of it."""
+        """By case, for the time it was played last: the name of its topic, and how long the log was after its last step."""
 
     def __enter__(self) -> "KafkaNode":
         self._thread.start()
@@ -162,17 +171,21 @@ class KafkaNode:
             self._loop.close()
 
     def play(self, cases: Sequence[BrokerCase], watch: Watch) -> None:
-        """Play the cases side by side."""
+        """Play cases side by side, and call `watch` with each report (see Node)."""
         self._run(self._play(cases, watch))
 
     def log_lines(self, case: BrokerCase) -> list[str]:
-        """Return what the broker has logged about the partition on which a case was played last, up to its last step."""
+        """Return the lines that the broker has logged about the partition of a case when it was played last.
+
+        Those after its last step are left out. Returns [] if it was not played, or nothing runs.
+        """
         if case not in self._logged or self._broker is None:
             return []
         topic, size = self._logged[case]
         return self._broker.process.lines_about([topic], size)
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the loop of the other thread, wait for it and return its result."""
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
@@ -180,7 +193,7 @@ class KafkaNode:
             future.cancel()  # Ctrl-C interrupts this thread, not the loop's
 
     async def _start(self) -> KafkaBroker:
-        """Start the process and the slots, unless they run."""
+        """Return the broker; start it and the slots, unless they run."""
         if self._broker is None:
             self._broker = KafkaBroker(self._build, self._clock)
             await self._broker.start()
@@ -202,42 +215,49 @@ class KafkaNode:
     # Playing
 
     async def _play(self, cases: Sequence[BrokerCase], watch: Watch) -> None:
-        """Play paths side by side in slots. All slots pause before each end of the process, which they share."""
+        """Play paths side by side in slots. All slots pause before each end of the process, which they share (rule 2)."""
         broker = await self._start()
         ends = [ends_of(case.path) for case in cases]
         sequence = common_sequence(ends)
+        # By position in the sequence of ends: the numbers of the cases that begin before that end.
         to_begin: defaultdict[int, deque[int]] = defaultdict(deque)
         for number in spread(len(ends), self._slot_count):
             to_begin[begins_at(sequence, ends[number])].append(number)
+        # By slot: the paths that have come to an end of the process.
         paused: list[list[PathRun]] = [[] for _ in self._slots]
         # Reports are reused within one play only: a caller that plays a path again wants to know whether it comes again.
         known_reports: defaultdict[Opening, KnownReports] = defaultdict(no_reports)
+        # Once before each end of the process, and once after all.
         for at in range(len(sequence) + 1):
             waiting = to_begin[at]
             resumed = await self._side_by_side([self._resume(runs, watch) for runs in paused])
+            # All slots take the next path from the same queue.
             begun = await self._side_by_side(
                 [self._begin(slot, waiting, cases, known_reports, watch) for slot in self._slots]
             )
-            paused = [[*some, *more] for some, more in zip(resumed, begun, strict=True)]
+            paused = [[*slot_resumed, *slot_begun] for slot_resumed, slot_begun in zip(resumed, begun, strict=True)]
             if any(paused):
                 await self._end_process(broker, [run for runs in paused for run in runs])
 
     async def _side_by_side(self, work: Sequence[Coroutine[Any, Any, list[PathRun]]]) -> list[list[PathRun]]:
-        """Run the paths of all slots together; return what each of them returned."""
+        """Run one coroutine for each slot together; return their results, the paths of each that have paused.
+
+        If some of them fail, raise the first error: a CaseError if it names a case, else a WireError.
+        """
         check = self._broker.lag_check if self._broker is not None else None
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(path_work if check is None else check.play(path_work)) for path_work in work]
-        except* (TidegaugeError, OSError) as problems:
+        except* (TidegaugeError, OSError) as errors:
             # One is enough to say what happened: the others follow from it, or are the same on other paths.
-            first = _first(problems)
+            first = _first_error(errors)
             message = f"{first}{self._last_words()}"
             error = CaseError(first.number, message) if isinstance(first, CaseError) else WireError(message)
-            raise error from problems
+            raise error from errors
         return [task.result() for task in tasks]
 
     def _last_words(self) -> str:
-        """Return the end of what the process has said, for a message about what it did not do."""
+        """Return the last lines that the process has written, with a heading, for an error message; "" if there are none."""
         words = "" if self._broker is None else self._broker.process.last_words()
         return f"\nits last words:\n{words}" if words else ""
 
@@ -249,7 +269,10 @@ class KafkaNode:
         known_reports: Mapping[Opening, KnownReports],
         watch: Watch,
     ) -> list[PathRun]:
-        """Play the waiting paths one after the other; return those that have come to an end of the process."""
+        """Play paths in a slot one after the other; return those that have come to an end of the process.
+
+        `waiting`: the numbers of the cases that may begin now, a queue that all slots share.
+        """
         paused = []
         while waiting:
             number = waiting.popleft()
@@ -258,26 +281,27 @@ class KafkaNode:
             beginning = no_reports() if self._always_read else known_reports[opening]
             run = PathRun(number, cases[number], DrivenPartition(slot, opening), beginning)
             with errors_of_case(number):
-                if self._seen(run, run.partition.opening(), watch) and await self._play_on(run, watch):
+                if self._hand_on(run, run.partition.opening(), watch) and await self._play_on(run, watch):
                     paused.append(run)
                 else:
                     await run.partition.close()
         return paused
 
     async def _resume(self, runs: list[PathRun], watch: Watch) -> list[PathRun]:
-        """Go on with paths after an end of the process; return those that have come to the next."""
+        """Go on with the paths of a slot after an end of the process; return those that have come to the next."""
         paused = []
         for run in runs:
             goes_on = True
             # All ends of the process up to the next metadata were one (`ends_of`): nothing shows between them.
             while goes_on and run.is_at_end_of_process():
                 run.next_step()
-                goes_on = self._seen(run, UNREAD, watch)
+                goes_on = self._hand_on(run, UNREAD, watch)
             with errors_of_case(run.number):
                 if goes_on:
                     # The next step is the metadata that the process has read first: it was written before the restart.
-                    await run.partition.wait_until_fetched_from(run.next_step()[1])
-                    goes_on = self._seen(run, await run.partition.report(), watch) and await self._play_on(run, watch)
+                    _, leader, *_ = run.next_step()
+                    await run.partition.wait_until_fetched_from(leader)
+                    goes_on = self._hand_on(run, await run.partition.report(), watch) and await self._play_on(run, watch)
                 if goes_on:
                     paused.append(run)
                 else:
@@ -290,28 +314,29 @@ class KafkaNode:
             if run.is_at_end_of_process():
                 return True
             report = await run.take(run.next_step())
-            if not self._seen(run, report, watch):
+            if not self._hand_on(run, report, watch):
                 return False
         return False
 
-    def _seen(self, run: PathRun, report: Report, watch: Watch) -> bool:
-        """Hand on a report; return whether the path goes on."""
+    def _hand_on(self, run: PathRun, report: Report, watch: Watch) -> bool:
+        """Call `watch` with a report, and return whether the path goes on."""
         # What is logged later is about the deletion of the topic.
         if self._broker is not None:
             self._logged[run.case] = run.partition.topic.name, self._broker.process.log_size()
         return watch(run.number, run.at, report)
 
     async def _end_process(self, broker: KafkaBroker, runs: Sequence[PathRun]) -> None:
-        """End the process once for all these paths, and start it again with each path's next metadata."""
+        """End the process once for all these paths, which wait for it, and start it again with each path's next metadata."""
+        # All of them wait for the same kind of end (`common_sequence`).
         await broker.end(in_order=runs[0].case.path[runs[0].at][0] == STOP)
         for slot in self._slots:
             slot.forget_process()
         # The checkpoints decide what the process knows when it is up again: the high watermark that the crash of the path
         # names, and the log start, which the process would write only once a minute.
         by_topic = {run.partition.topic.name: run for run in runs}
-        crashed = {topic: crash_checkpoint(run.case.path, run.at) for topic, run in by_topic.items()}
+        high_watermarks = {topic: crash_checkpoint(run.case.path, run.at) for topic, run in by_topic.items()}
         write_checkpoint(
-            broker.process.data, HIGH_WATERMARKS, {topic: hw for topic, hw in crashed.items() if hw is not None}
+            broker.process.data, HIGH_WATERMARKS, {topic: hw for topic, hw in high_watermarks.items() if hw is not None}
         )
         write_checkpoint(broker.process.data, LOG_STARTS, {topic: run.log_start for topic, run in by_topic.items()})
         for run in runs:
@@ -329,60 +354,63 @@ class KafkaNode:
 
 
 def ends_of(path: Steps) -> str:
-    """Return the kinds of the ends of the process in a path, a letter each."""
-    kinds, before = "", ""
-    for step in path:
+    """Return the kinds of the ends of the process in a path, a letter each; several in a row count as the first."""
+    kinds, previous = "", ""
+    for name, *_ in path:
         # A process that has read no metadata has changed nothing on disk: to end it again changes the checkpoint at most.
-        name, *_ = step
-        if name in ENDS and before not in ENDS:
+        if name in ENDS and previous not in ENDS:
             kinds += name[0]
-        before = name
+        previous = name
     return kinds
 
 
 def common_sequence(sequences: Iterable[str]) -> str:
-    """Return a short sequence of ends that contains each of the given ones, so that paths share the ends of one process.
+    """Return a short string that contains each of these strings of `ends_of`, so that paths share the ends of one process.
 
-    A sequence has a letter for each end of a process, how it ended. Greedy: the two that overlap most are joined first.
+    Greedy, as for a shortest common superstring: the two that overlap most are joined first.
     """
-    left = [ends for ends in dict.fromkeys(sequences) if ends]
-    left = [ends for ends in left if not any(ends in other for other in left if other != ends)]
-    while len(left) > 1:
+    remaining = [ends for ends in dict.fromkeys(sequences) if ends]
+    remaining = [ends for ends in remaining if not any(ends in other for other in remaining if other != ends)]
+    while len(remaining) > 1:
         size, first, second = max(
-            ((_overlap(first, second), first, second) for first in left for second in left if first != second),
+            ((_overlap(first, second), first, second) for first in remaining for second in remaining if first != second),
             key=lambda candidate: candidate[0],
         )
         joined = first + second[size:]
-        left = [ends for ends in left if ends not in joined] + [joined]
-    return left[0] if left else ""
+        remaining = [ends for ends in remaining if ends not in joined] + [joined]
+    return remaining[0] if remaining else ""
 
 
 def begins_at(sequence: str, ends: str) -> int:
-    """Return before which end of the sequence a path with these ends begins; after all of them without one."""
+    """Return at which position of the common sequence a path with these ends begins; without ends after the last one."""
     return sequence.find(ends) if ends else len(sequence)
 
 
 def _overlap(first: str, second: str) -> int:
-    """Return the length of the longest end of the first that is the beginning of the second."""
+    """Return the length of the longest suffix of the first that is a prefix of the second."""
     return next(size for size in range(min(len(first), len(second)), -1, -1) if first.endswith(second[:size]))
 
 
 def crash_checkpoint(path: Steps, at: int) -> int | None:
-    """Return the checkpointed high watermark after the ends of the process that begin at a step.
+    """Return the checkpointed high watermark after the ends of the process that follow each other from step `at` on.
 
-    None: the one that the process has written itself, when it stopped.
+    That is what the last crash among them names. None if there is none: the process has written it itself, when it stopped.
     """
     high_watermark = None
-    for step in path[at:]:
-        if step[0] not in ENDS:
+    for name, *arguments in path[at:]:
+        if name not in ENDS:
             break
-        high_watermark = step[1] if step[0] == CRASH else high_watermark
+        # The arguments of a crash are the high watermark and the log end.
+        high_watermark = arguments[0] if name == CRASH else high_watermark
     return high_watermark
 
 
 def write_checkpoint(data: Path, name: str, offsets: Mapping[str, int]) -> None:
-    """Set the offsets of some topics in a checkpoint file, and leave those of others as they are."""
-    # OffsetCheckpointFile: the version 0, the count, then "topic partition offset" a line.
+    """Set the offsets of some topics in a checkpoint file, and leave those of others as they are.
+
+    `data`: the log directory of the process; `name`: of the file; `offsets`: by topic, of its partition 0.
+    """
+    # OffsetCheckpointFile: a line with the version 0, one with the count, then a line "topic partition offset" for each.
     place = data / name
     lines = place.read_text(encoding="utf-8").splitlines()[2:] if place.is_file() else []
     entries = {topic: int(offset) for topic, partition, offset in map(str.split, lines) if partition == "0"}

@@ -1,5 +1,10 @@
 """A partition of an unmodified broker on which one path is played: how each step of the contract goes over the wire.
 
+A method of DrivenPartition that is called `_` and the name of a step takes that step: it gets the step's arguments, and
+returns the result that is reported, None for a step that is no request or has no response yet. Steps name brokers 1, 2, ..;
+the broker under test is 1, and its peers, which this program plays, have other ids on the wire (`name` is always a broker as
+steps name it). A partition of a response is the entry of the driven partition in it.
+
 Rule of this file: everything that a broker does by itself has something that shows it is done: applied metadata, the next
 fetch to a peer, the next AlterPartition request. A step waits for these. What is not there afterwards will not come.
 """
@@ -58,7 +63,7 @@ ReadPartition = Callable[[WireMessage], WireMessage | None]
 
 
 class WaitingFetch(NamedTuple):
-    """A fetch without a response yet, and how its response is read."""
+    """A fetch without a response yet: its connection, the task that waits for the response, how the response is read."""
 
     connection: Connection
     response: "asyncio.Task[list[WireMessage]]"
@@ -73,7 +78,7 @@ class WaitingFetches:
         self._waiting: dict[int, WaitingFetch] = {}
 
     async def fetch(self, peer: int, request: WireRequest, read: ReadPartition) -> WireMessage | None:
-        """Send a fetch; return the partition of its response, None if it waits."""
+        """Send a peer's fetch on a connection of its own; return the partition of its response, None if it waits."""
         connection = await self._slot.broker.connect()
         # Once a round trip is over the broker's network thread knows this connection: a request on it is read in its order
         # among those of other connections, which ROUND_TRIPS relies on.
@@ -86,22 +91,25 @@ class WaitingFetches:
         return self.take_responses({peer}).get(peer)
 
     def take_responses(self, peers: Container[int] | None = None) -> dict[int, WireMessage | None]:
-        """Return the responses to these peers, None for all, that have come since the last call: the partition of each."""
-        done = {
-            peer: waiting
-            for peer, waiting in self._waiting.items()
-            if waiting.response.done() and (peers is None or peer in peers)
+        """Return by peer the partitions of the responses that have come since the last call.
+
+        `peers`: of these peers only, None for all. A partition is None if the response does not have it.
+        """
+        completed = {
+            peer: fetch
+            for peer, fetch in self._waiting.items()
+            if fetch.response.done() and (peers is None or peer in peers)
         }
-        for peer, waiting in done.items():
+        for peer, fetch in completed.items():
             del self._waiting[peer]
-            waiting.connection.close()
-        return {peer: waiting.read(waiting.response.result()[0]) for peer, waiting in sorted(done.items())}
+            fetch.connection.close()
+        return {peer: fetch.read(fetch.response.result()[0]) for peer, fetch in sorted(completed.items())}
 
     def close(self) -> None:
-        """Give up all that wait."""
-        for waiting in self._waiting.values():
-            waiting.response.cancel()
-            waiting.connection.close()
+        """Give up all fetches that wait, and close their connections."""
+        for fetch in self._waiting.values():
+            fetch.response.cancel()
+            fetch.connection.close()
         self._waiting = {}
 
 
@@ -120,43 +128,47 @@ class Producers:
         self._waiting: list[WaitingProducer] = []
 
     async def append(self, topic: Topic, acks: int) -> Report | None:
-        """Write one record and return the result. With acks=-1: None once it is appended, or the error of its refusal."""
+        """Write one record, and return error and base offset of the response.
+
+        With acks=-1 return None once the record is appended: the response is taken later. A refusal is returned at once.
+        """
         request = self._broker.requests.produce(topic, acks)
         if acks != ACKS_OF_ALL:
             return _produce_result((await self._slot.connection.exchange([request]))[0])
         end_before = await self._log_end(topic)
         connection = await self._broker.connect()
-        waiting = WaitingProducer(connection, asyncio.create_task(connection.exchange([request])))
+        producer = WaitingProducer(connection, asyncio.create_task(connection.exchange([request])))
         # Before the followers have fetched, only the log end shows that the broker has appended. Each read of it is handled
         # after the requests before it, so this loop ends.
-        while not waiting.response.done() and await self._log_end(topic) == end_before:
+        while not producer.response.done() and await self._log_end(topic) == end_before:
             pass
-        if waiting.response.done():
-            result = _produce_result(waiting.response.result()[0])
+        if producer.response.done():
+            result = _produce_result(producer.response.result()[0])
             # A refusal has no base offset. A response with one is of a record that was committed at once: it is reported in
             # `produced`, like that of every producer that waits.
             if result["base"] == UNDEFINED:
                 connection.close()
                 return result
-        self._waiting.append(waiting)
+        self._waiting.append(producer)
         return None
 
     async def _log_end(self, topic: Topic) -> Reading:
+        """Read the log end offset of the partition, or the error with which the broker refuses."""
         return await self._broker.state_reader.log_end(topic)
 
     def take_responses(self) -> list[list[int]]:
-        """Return base offset and error of the responses that have come since the last call."""
-        done = [waiting for waiting in self._waiting if waiting.response.done()]
-        self._waiting = [waiting for waiting in self._waiting if not waiting.response.done()]
+        """Return [base offset, error] of each response that has come since the last call, in order of the offset."""
+        completed = [producer for producer in self._waiting if producer.response.done()]
+        self._waiting = [producer for producer in self._waiting if not producer.response.done()]
         responses = []
-        for connection, response in done:
+        for connection, response in completed:
             result = _produce_result(response.result()[0])
             responses.append([result["base"], result["error"]])
             connection.close()
         return sorted(responses)
 
     def close(self) -> None:
-        """Give up all that wait."""
+        """Give up all producers that wait, and close their connections."""
         for connection, response in self._waiting:
             response.cancel()
             connection.close()
@@ -164,15 +176,17 @@ class Producers:
 
 
 def _produce_result(response: WireMessage) -> dict[str, int]:
+    """Return error and base offset of a Produce response."""
     partition = response["responses"][0]["partitionResponses"][0]
     return {"error": partition["errorCode"], "base": partition["baseOffset"]}
 
 
 FROM_THE_START: WireMessage = {"fetchOffset": 0, "currentLeaderEpoch": UNDEFINED, "lastFetchedEpoch": UNDEFINED}
+"""Fields of a fetch of the other partition, which never has records."""
 
 
 class PeerSession(NamedTuple):
-    """The fetch session of a peer. `partition`: as it was last named; None where the session does not have it."""
+    """The fetch session of a peer. `partition`: as a request has named it last; None if the session does not have it."""
 
     id: int = INVALID_SESSION_ID
     partition: WireMessage | None = None
@@ -186,34 +200,37 @@ class PeerSessions:
         self._sessions: dict[int, PeerSession] = {}
 
     def fetch(self, peer: int, full: WireRequest, session_epoch: int, *, wanted: bool) -> tuple[WireRequest, ReadPartition]:
-        """Turn a full fetch into one with a session epoch; return it and how its response is read.
+        """Turn a fetch outside sessions into one with a session epoch; return it, and a function that reads its response.
 
-        `wanted`: whether the peer fetches the driven partition, or only the other one. An error of the whole response counts
-        as the partition's.
+        `full`: the fetch, of the driven partition; `wanted`: whether the peer fetches that partition, or only the other one.
         """
         before = self._sessions.get(peer, PeerSession())
         (topic,) = full.body["topics"]
         partition = topic["partitions"][0] if wanted else None
-        named, forgotten, opens = ([topic] if wanted else []), {}, FetchMetadata(before.id, session_epoch).is_full
+        named, forgotten, is_full = ([topic] if wanted else []), {}, FetchMetadata(before.id, session_epoch).is_full
         # A full request names both partitions, so that the session has them; an incremental one names only what changes.
-        if opens:
+        if is_full:
             named.append({"topicId": self._other.id, "partitions": [topic["partitions"][0] | FROM_THE_START]})
         elif partition == before.partition:
-            named = []  # an incremental request leaves out what has not changed
+            named = []
         elif not wanted:
             forgotten = {"forgottenTopicsData": [{"topicId": self._topic.id, "partitions": [0]}]}
         body = {**full.body, "sessionId": before.id, "sessionEpoch": session_epoch, "topics": named, **forgotten}
         after = self._sessions[peer] = PeerSession(before.id, partition)
 
         def read(response: WireMessage) -> WireMessage | None:
+            """Note what the response makes of the session; return its partition, None if it does not have it.
+
+            An error of the whole response counts as the partition's.
+            """
             if response["errorCode"] != NONE:
                 # A refused request changes nothing in the session; but a later request of the peer may have.
                 if self._sessions[peer] is after:
                     self._sessions[peer] = before
                 return {"errorCode": response["errorCode"]}
-            if opens and response["sessionId"] != INVALID_SESSION_ID:
+            if is_full and response["sessionId"] != INVALID_SESSION_ID:
                 self._sessions[peer] = PeerSession(response["sessionId"], partition)
-            topics: list[Any] = [part for part in response["responses"] if part["topicId"] == self._topic.id]
+            topics: list[Any] = [entry for entry in response["responses"] if entry["topicId"] == self._topic.id]
             return topics[0]["partitions"][0] if topics else None
 
         return full._replace(body=body), read
@@ -224,11 +241,11 @@ OTHER_INCARNATION = 1_000_000
 
 TOPIC_CONFIG = 2
 UNREAD: Report = {"result": None, "requests": {}, "proposal": None, "produced": [], "fetched": {}}
-"""The report of a process that has read no metadata: it has no such partition, so nobody can ask for its log."""
+"""The report on a process that has read no metadata: it has no such partition, so that its log cannot be read."""
 
 
 class DrivenPartition:
-    """A partition on which one path is played, with the peers and the connection of a slot."""
+    """A partition on which one path is played, with the peers and the connection of a worker slot."""
 
     def __init__(self, slot: WorkerSlot, opening: Opening) -> None:
         """Begin a partition on a new topic of the slot; nothing is sent yet."""
@@ -255,6 +272,7 @@ class DrivenPartition:
         stand for one. Raises WireError and OSError.
         """
         name, *arguments = step
+        # The lag time passes before each step (lag_check.py, rule 2), and no check may run by itself within one.
         if self._broker.lag_check is not None:
             await self._broker.lag_check.run_before_it_is_due()
             self._broker.lag_check.pass_time()
@@ -266,7 +284,7 @@ class DrivenPartition:
     def _may_reuse(self, result: Report | None, known_report: Report) -> bool:
         """Return whether `known_report`, a report read after the same steps on another partition, can stand for a new one.
 
-        Compares only what the broker says without being asked: this step's result and the fetches in flight.
+        Only what is there without another request is compared: this step's result, and the fetches in flight.
         """
         # A waiting request gets its response once, on its own connection, and a report takes it from there: a known report
         # that has one cannot stand for reading the one of this partition.
@@ -275,7 +293,7 @@ class DrivenPartition:
         return bool(known_report["result"] == result and known_report["requests"] == self._requests())
 
     async def report(self, result: Report | None = None) -> Report:
-        """Read everything that the contract reports; `result` is that of the step."""
+        """Read everything that the contract reports, and return the report; `result` is that of the step."""
         proposals = self._broker.controller.proposals
         # A proposal is made in the course of a step and sent soon after: a request made from now on has it.
         await proposals.exchanged()
@@ -294,7 +312,7 @@ class DrivenPartition:
         }
 
     def _requests(self) -> dict[str, dict[str, int]]:
-        """Return the fetches in flight, by the peer that they go to."""
+        """Return the fetches in flight as they are reported, by the name of the peer that they go to."""
         in_flight = ((name, peer.request_in_flight(self.topic.id)) for name, peer in self._peers.items())
         return {
             str(name): {
@@ -308,7 +326,7 @@ class DrivenPartition:
         }
 
     def _proposal_json(self, proposal: WireMessage | None) -> dict[str, Any] | None:
-        """Return the broker's pending ISR proposal, members by the path's names; None without one."""
+        """Return a pending proposal, an entry of AlterPartition, as it is reported; None if there is none."""
         if proposal is None:
             return None
         # Since KIP-903 (version 3) members of a proposed ISR carry their broker epochs.
@@ -340,11 +358,12 @@ class DrivenPartition:
         return controller.register_partition(self.topic.id, replicas, members, leader_id, leader_epoch, partition_epoch)
 
     async def _metadata(self, leader: int, leader_epoch: int, partition_epoch: int, isr: tuple[int, ...]) -> None:
+        """Write the partition's registration, and wait until the broker has applied it and fetches from the leader."""
         await self._broker.wait_until_applied(self.write_registration(leader, leader_epoch, partition_epoch, isr))
         await self.wait_until_fetched_from(leader)
 
     async def wait_until_fetched_from(self, leader: int) -> None:
-        """Wait until the broker fetches from the leader that its metadata names, if that is a peer."""
+        """Wait until the broker fetches the partition from the leader in the metadata it has applied, if that is a peer."""
         peer = self._peers.get(leader)
         # The fetcher thread has the partition now, but its request in flight may be from before that. Only one that does
         # not have the partition is renewed: in another leader epoch an old request stays in flight, which the path needs.
@@ -352,12 +371,13 @@ class DrivenPartition:
             await peer.fetch_again()
 
     async def _lag(self, _peers: tuple[int, ...]) -> None:
+        """Let the broker check its ISR, and wait until that is over."""
         # The check of a broker finds every replica that lags, so the step always names them all (see NOT_GIVEN, lag_apart).
         assert self._broker.lag_check is not None
         await self._broker.lag_check.run(self.topic.id)
 
     async def _alter_partition_response(self, error: int, partition_epoch: int, isr: tuple[int, ...]) -> None:
-        """Answer the pending proposal as the controller would, and wait until the broker has taken the response."""
+        """Answer the pending proposal as the controller, and wait until the broker has handled the response."""
         proposals = self._broker.controller.proposals
         # The step before may have reused a known report: then the proposal is perhaps still on its way.
         if self.topic.id not in proposals.pending:
@@ -378,11 +398,14 @@ class DrivenPartition:
         return await self._producers.append(self.topic, acks)
 
     async def _fetch(self, name: int, epoch: int, offset: int, last_epoch: int, may_join: bool) -> Report | None:
+        """Send a peer's fetch that does not wait."""
         request = await self._peer_fetch(name, epoch, offset, last_epoch, may_join)
         return _fetch_json(fetched_partition(await self._send(request)))
 
     async def _fetch_ineligible(self, name: int, epoch: int, offset: int, last_epoch: int, standing: str) -> Report | None:
+        """Send a fetch of a peer that may not join the ISR. `standing`: why not (`contract.STANDINGS`)."""
         peer = self._peers[name]
+        # Fenced or shutting down is in the metadata cache; another incarnation is another broker epoch in the fetch.
         async with self._broker.standing(peer, standing):
             request = self._broker.requests.fetch(
                 self.topic,
@@ -396,34 +419,41 @@ class DrivenPartition:
             return _fetch_json(fetched_partition(await self._send(request)))
 
     async def _fetch_and_wait(self, name: int, epoch: int, offset: int, last_epoch: int, may_join: bool) -> Report | None:
+        """Send a peer's fetch that waits if there is nothing to read."""
         request = await self._peer_fetch(name, epoch, offset, last_epoch, may_join, waits=True)
         return _fetch_json(await self._waiting_fetches.fetch(name, request, fetched_partition))
 
     async def _fetch_in_session(
         self, name: int, epoch: int, offset: int, last_epoch: int, may_join: bool, session_epoch: int
     ) -> Report | None:
+        """Send a peer's fetch with a session epoch, which does not wait."""
         full = await self._peer_fetch(name, epoch, offset, last_epoch, may_join)
         return await self._send_in_session(*self._sessions.fetch(name, full, session_epoch, wanted=True))
 
     async def _fetch_in_session_and_wait(
         self, name: int, epoch: int, offset: int, last_epoch: int, may_join: bool, session_epoch: int
     ) -> Report | None:
-        """Send a peer's fetch in its session that may wait; report its response if there is one at once."""
+        """Send a peer's fetch with a session epoch that waits if there is nothing to read."""
         full = await self._peer_fetch(name, epoch, offset, last_epoch, may_join, waits=True)
         request, read = self._sessions.fetch(name, full, session_epoch, wanted=True)
         return _fetch_json(await self._waiting_fetches.fetch(name, request, read))
 
     async def _fetch_others(self, name: int, session_epoch: int) -> Report | None:
+        """Send a peer's fetch with a session epoch that is of the other partition alone."""
         full = await self._peer_fetch(name, UNDEFINED, 0, UNDEFINED, may_join=True)
         return await self._send_in_session(*self._sessions.fetch(name, full, session_epoch, wanted=False))
 
     async def _send_in_session(self, request: WireRequest, read: ReadPartition) -> Report | None:
+        """Send a fetch in a session, and return its result; `read` takes the partition out of the response."""
         return _fetch_json(read(await self._send(request)))
 
     async def _peer_fetch(
         self, name: int, epoch: int, offset: int, last_epoch: int, may_join: bool, *, waits: bool = False
     ) -> WireRequest:
-        """Make a peer's fetch, after the metadata cache says whether the peer may join the ISR."""
+        """Return a peer's fetch, with which the peer may join the ISR or, unless `may_join`, may not.
+
+        It is not sent; but for an old release the metadata cache is made to say so first.
+        """
         peer = self._peers[name]
         request = self._broker.requests.fetch(
             self.topic,
@@ -441,7 +471,7 @@ class DrivenPartition:
         return request
 
     async def _offsets_for_leader_epoch(self, current_leader_epoch: int, leader_epoch: int) -> Report:
-        """Send a peer's OffsetsForLeaderEpoch request; report the end of the epoch, or the error."""
+        """Send a peer's OffsetsForLeaderEpoch request; return the end of the epoch, or the error."""
         requests, replica = self._broker.requests, self._any_peer
         request = requests.offsets_for_leader_epoch(self.topic, replica, current_leader_epoch, leader_epoch)
         partition = (await self._send(request))["topics"][0]["partitions"][0]
@@ -459,18 +489,20 @@ class DrivenPartition:
         return {"error": error} if error != NONE else {"error": NONE, "offset": partition["offset"]}
 
     async def _delete_records(self, offset: int) -> Report:
-        """Send DeleteRecords up to an offset; report the error."""
+        """Send a DeleteRecords request for what lies before an offset; return the error."""
         response = await self._send(self._broker.requests.delete_records(self.topic, offset))
         error = response["topics"][0]["partitions"][0]["errorCode"]
         # A timeout says only that the followers' log starts are lower (DelayedDeleteRecords); the leader's has moved.
         return {"error": NONE if error == REQUEST_TIMED_OUT else error}
 
     async def _send(self, request: WireRequest) -> WireMessage:
+        """Send a request on the connection of the slot, and return its response."""
         (response,) = await self._slot.connection.exchange([request])
         return response
 
     @property
     def _any_peer(self) -> int:
+        """The id on the wire of a peer, for requests in which it makes no difference which one it is."""
         return next(iter(self._peers.values())).node
 
     # -----------------------------------------------------------------------------------------------------------------
@@ -486,10 +518,12 @@ class DrivenPartition:
         diverging: tuple[int, int] | None,
         offsets: tuple[int, int] | None,
     ) -> None:
+        """Answer the fetch in flight to a peer. `offsets`: log start and log end that ListOffsets requests then get."""
         response = fetch_response(error, hw, log_start, records, diverging)
         await self._peers[peer].respond(self.topic.id, response, offsets or (0, 0))
 
     async def _lose_response(self, peer: int) -> None:
+        """Answer the fetch in flight to a peer with nothing that the broker uses."""
         await self._peers[peer].fetch_again()
 
     # -----------------------------------------------------------------------------------------------------------------
@@ -501,7 +535,7 @@ class DrivenPartition:
         self._waiting_fetches.close()
 
     async def close(self) -> None:
-        """Take the partition away from the broker."""
+        """Give up what waits, and delete the topic."""
         self.forget_process()
         controller = self._broker.controller
         # A pending proposal would be in every AlterPartition request from now on; this error makes the broker drop it.
@@ -512,7 +546,7 @@ class DrivenPartition:
 
 
 def _replica_json(replica: ReadReplicaState | Mapping[str, int]) -> Report:
-    """Return the fields of a report that were read; an error in place of what the broker refused to name."""
+    """Return the fields of a report that the broker's replica was read for; an error in place of what it refused."""
     if not isinstance(replica, ReadReplicaState):
         return {"leo": replica}
     ends = [end if isinstance(end, Mapping) else [*end] for end in replica.ends]
@@ -520,7 +554,7 @@ def _replica_json(replica: ReadReplicaState | Mapping[str, int]) -> Report:
 
 
 def _fetch_json(partition: WireMessage | None) -> Report | None:
-    """Return the result of a peer's fetch; None for one that waits, or a response that does not have the partition."""
+    """Return the result of a peer's fetch from the partition of its response; None if that is None."""
     if partition is None:
         return None
     if partition["errorCode"] != NONE:

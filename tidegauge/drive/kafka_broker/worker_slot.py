@@ -1,8 +1,10 @@
 """A worker slot: the peers and the connection with which one path at a time is played.
 
+Many slots play side by side on one process of the broker under test. A peer is a broker that this program plays.
+
 Rules of this file
 
-1. A step names brokers 1, 2, ..; each slot has broker ids of its own for all but the first.
+1. A step names brokers 1, 2, ..; each slot has broker ids of its own for all but the first, which is the one under test.
 2. The peers are in sync on one more partition, which the broker always leads and nobody appends to. A fetch of it is no
    error and never has records, so it keeps a fetch session alive and completes no fetch that waits.
 """
@@ -26,13 +28,13 @@ class WorkerSlot:
     connection: Connection
 
     def __init__(self, broker: KafkaBroker, number: int) -> None:
-        """Take two peers of the broker, with ids that no other slot has."""
+        """Make two peers of the broker, named 2 and 3 by steps, with ids that no other slot has. Nothing starts yet."""
         self.broker, self._number, self._topics, self._rested_at = broker, number, 0, 0
         self.peers: Mapping[int, Peer] = {name: broker.peer(100 + 10 * number + name) for name in (2, 3)}
         self.other = Topic(uuid4(), f"other-{number}")
 
     async def register(self) -> None:
-        """Register the peers, and the other partition."""
+        """Start and register the peers, and register the other partition (rule 2)."""
         for peer in self.peers.values():
             await peer.start()
         controller, topic = self.broker.controller, self.other
@@ -47,7 +49,7 @@ class WorkerSlot:
             await peer.wait_for_fetch()
 
     async def rest(self) -> None:
-        """Renew the fetches that the peers hold, between two paths, before they time out."""
+        """Let the broker send new fetches to the peers if those in flight could soon time out. Call it between two paths."""
         # The time of day runs ahead by a lag time before each step, and a held fetch ages with it.
         check = self.broker.lag_check
         if check is not None and check.lag_times_passed - self._rested_at > REST_AFTER:
@@ -62,7 +64,7 @@ class WorkerSlot:
             peer.forget_process()
 
     def new_topic(self) -> Topic:
-        """Return a topic that the broker does not know."""
+        """Return the id and the name of a topic that the broker does not know; nothing is created."""
         self._topics += 1
         return Topic(uuid4(), f"p{self._number}-{self._topics}")
 
@@ -75,8 +77,8 @@ class WorkerSlot:
 
 
 async def start_slots(slots: Sequence[WorkerSlot]) -> None:
-    """Make the slots ready to play on."""
-    # Register all first: the broker then applies it in one go.
+    """Register the slots with a broker that has started, and connect them."""
+    # Register all first: the broker then applies all that metadata in one go.
     for slot in slots:
         await slot.register()
     for slot in slots:

@@ -1,5 +1,8 @@
 """What a change has changed: two builds are taken through the same paths, and compared with each other.
 
+The baseline is the build without the change. What a build did is kept as a transcript: a `TranscriptNode` that reports it
+again. A difference that is shrunk has the shortest path on which it still shows.
+
 Rules of this file
 
 1. The paths are those of the baseline's profile. The baseline is driven first: its process ends before the other starts.
@@ -26,13 +29,16 @@ BASELINE = " (baseline)"
 def driven(
     node: Node[CaseT], cases: Sequence[CaseT], reference: Reference[CaseT, Any], form: TranscriptFormat[CaseT]
 ) -> TranscriptNode[CaseT]:
-    """Take a node through cases, each up to its end or to where it differs from the reference; return what it did."""
+    """Take a node through cases and return what it reported, as a transcript in this format (not written to a file).
+
+    Each case goes on to its end, or to the first step at which the node differs from the reference.
+    """
     recorder = Recorder(cases)
     play(node, cases, reference, recorder)
-    did = form.node(form.head(node.capabilities, reference.profile.name))
+    transcript = form.node(form.head(node.capabilities, reference.profile.name))
     for recorded in recorder.recorded():
-        did.add(recorded)
-    return did
+        transcript.add(recorded)
+    return transcript
 
 
 def changes_from(
@@ -41,23 +47,28 @@ def changes_from(
     reference: Reference[CaseT, Any],
     echo: Callable[[str], None] = lambda _: None,
 ) -> Comparison[CaseT]:
-    """Take a changed build through the paths of a baseline, and return its differences, shrunk."""
+    """Take a changed build through the paths of a baseline, and return what it does differently, shrunk where that is sound.
+
+    `node` is the changed build, `reference` that of the baseline's profile. `echo` gets a line before each change is shrunk.
+    """
+    # Both builds may have one name: the copy of the baseline has a name of its own.
     name = f"{baseline.capabilities.name}{BASELINE}"
     first = TranscriptNode(baseline.format, baseline.capabilities._replace(name=name), baseline.profile, baseline.fields)
     for recorded in baseline.recorded():
         first.add(recorded)
     changed = driven(node, baseline.cases, reference, baseline.format)
     comparison = compare(first, changed)
-    as_its_profile = not play(baseline, baseline.cases, reference).differences
-    if not as_its_profile:
+    # Rule 2: the reference stands for the baseline on shorter paths only if it did the same on these.
+    does_as_reference = not play(baseline, baseline.cases, reference).differences
+    if not does_as_reference:
         return comparison
-    return comparison._replace(changes=tuple(_short(change, node, reference, echo) for change in comparison.changes))
+    return comparison._replace(changes=tuple(_shrunk_change(change, node, reference, echo) for change in comparison.changes))
 
 
-def _short(
+def _shrunk_change(
     change: Change[CaseT], node: Node[CaseT], reference: Reference[CaseT, Any], echo: Callable[[str], None]
 ) -> Change[CaseT]:
-    """Return a change with the shortest path that shows it, where one is found."""
+    """Return a change with the shortest path found that shows it; as it is, if the node does not show it again."""
     echo(f"shrinking {change.shown.after}: {', '.join(change.shown.fields)}, {change.paths:,} paths")
     short = shrunk(node, change.shown, reference)
     return change if short is None else change._replace(shown=short)
@@ -67,12 +78,15 @@ def _short(
 
 
 def markdown(comparison: Comparison[Any]) -> str:
-    """Return what has changed as Markdown: a line that says whether, a table of the changes, each with its path."""
+    """Return a comparison as Markdown: a heading, a table of the changes, then each change as text, folded out.
+
+    Without a change a sentence stands in their place.
+    """
     before, after = comparison.pair.names
     lines = [f"### {after} against {before}", ""]
-    same = f"No difference in {comparison.steps:,} steps that both were given."
+    no_difference = f"No difference in {comparison.steps:,} steps that both were given."
     if not comparison.changes:
-        return "\n".join((*lines, same if comparison.steps else "Nothing was compared.", ""))
+        return "\n".join((*lines, no_difference if comparison.steps else "Nothing was compared.", ""))
     lines += ["| does the same as | paths | first in |", "|---|---|---|"]
     lines += [f"| {causes_text(change)} | {change.paths:,} | {places_text(change)} |" for change in comparison.changes]
     for change in comparison.changes:
@@ -83,17 +97,20 @@ def markdown(comparison: Comparison[Any]) -> str:
 
 
 def causes_text(change: Change[Any]) -> str:
-    """Return the known bugs and switches by which a change is explained."""
+    """Return the names of the known bugs and switches that explain a change, or that none does."""
     return ", or ".join(" with ".join(suspect.name for suspect in bugs) for bugs in change.causes) or UNEXPLAINED
 
 
 def places_text(change: Change[Any]) -> str:
-    """Return after which steps a change shows first, and in which fields."""
+    """Return after which steps a change shows first and in which fields, each with the number of paths in brackets."""
     return "; ".join(f"{place} ({paths:,})" for place, paths in change.after)
 
 
 def write_junit(comparison: Comparison[Any], path: Path, tool: str) -> None:
-    """Write a failed case per change; one that passes if nothing has changed, and is skipped if nothing was compared."""
+    """Write a comparison as JUnit XML: a failed case per change.
+
+    Without a change there is one case: it passes, or is skipped if no step was compared. `tool` is the name of the program.
+    """
     before, after = comparison.pair.names
     cases = [
         JUnitCase(

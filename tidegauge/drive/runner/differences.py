@@ -9,7 +9,10 @@ from tidegauge.util.errors import CONFORMS, FAILS, UNDECIDED, TidegaugeError
 
 
 class Difference(NamedTuple, Generic[CaseT]):
-    """The first step of a case after which a node and the reference differ. `at` 0 is the opening."""
+    """The first step of a case after which a node and the reference differ, and the two reports after it.
+
+    `at` is the number of that step, from 1; 0 is the opening. `fields` are those that differ.
+    """
 
     case: CaseT
     at: int
@@ -19,12 +22,12 @@ class Difference(NamedTuple, Generic[CaseT]):
 
     @property
     def step(self) -> Step | None:
-        """The step itself."""
+        """The step after which they differ; None if it is the opening."""
         return self.case.path[self.at - 1] if self.at else None
 
     @property
     def after(self) -> str:
-        """The name of that step."""
+        """The name of the step after which they differ, "open" if it is the opening."""
         return "open" if self.step is None else str(self.step[0])
 
 
@@ -47,11 +50,11 @@ class PlayResult(NamedTuple, Generic[CaseT]):
 
 
 DifferenceKind = tuple[str, tuple[str, ...]]
-"""The step after which a case differs, and the fields."""
+"""The name of the step after which a case differs (`Difference.after`), and the fields that differ."""
 
 
 def by_kind(differences: Sequence[Difference[CaseT]]) -> dict[DifferenceKind, list[Difference[CaseT]]]:
-    """Group differences that come after the same step in the same fields."""
+    """Group differences by kind: those after a step of the same name, in the same fields, are alike."""
     kinds: defaultdict[DifferenceKind, list[Difference[CaseT]]] = defaultdict(list)
     for difference in differences:
         kinds[difference.after, difference.fields].append(difference)

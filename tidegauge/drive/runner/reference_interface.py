@@ -1,7 +1,9 @@
 """The interface between the runner and a contract: a reference of one generation, and the texts of steps and reports.
 
-The contract of a broker supplies `BrokerReference` (drive/broker/reference.py), that of a controller `ControllerReference`
-(drive/controller/reference.py). A new kind of node needs such a class, a transcript format and nothing of the runner.
+A reference is a broker or a controller in Python whose decisions equal the specification; a node is what is compared with
+it. A generation is one version of the protocol, given by a profile: a value for each switch. The contract of a broker
+supplies `BrokerReference` (drive/broker/reference.py), that of a controller `ControllerReference`
+(drive/controller/reference.py). A new kind of node needs such a class and a transcript format; the runner stays as it is.
 """
 
 from abc import ABC, abstractmethod
@@ -18,7 +20,10 @@ StateT = TypeVar("StateT")
 
 
 class Suspect(NamedTuple):
-    """A known bug: switches of a profile with other values, wrong rules, or a wrong step."""
+    """A known bug that may explain a difference: other values of switches, wrong rules by name, or a wrong step.
+
+    `says` is a sentence about it. A wrong step is a function that changes what the right reference makes of a step.
+    """
 
     name: str
     says: str
@@ -31,7 +36,7 @@ class Suspect(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """Something that a release may do and another does not: switches with a value, and what they are without it."""
+    """Something that one release does and another does not: `has` are the switches with it, `right` the same without it."""
 
     name: str
     says: str
@@ -39,7 +44,7 @@ class Finding(NamedTuple):
     right: Mapping[str, Any]
 
     def is_in(self, profile: Profile) -> bool:
-        """Return whether a release does it."""
+        """Return whether a generation does it: whether its switches have these values."""
         return all(getattr(profile, name) == value for name, value in self.has.items())
 
 
@@ -50,7 +55,7 @@ class Reference(ABC, Generic[CaseT, StateT]):
     called: ClassVar[str]
     """What is driven, in a word."""
     unexplained: ClassVar[str]
-    """The text where no suspect does the same."""
+    """The text that stands for the known bugs where none explains a difference."""
     tries_pairs: ClassVar[bool]
     """Whether pairs of suspects are tried for each of many differences: the pairs have to be few."""
     plays_one_at_a_time: ClassVar[bool]
@@ -63,22 +68,25 @@ class Reference(ABC, Generic[CaseT, StateT]):
 
     @abstractmethod
     def opened(self, opening: Any) -> StateT:
-        """Return the state before the first step."""
+        """Return the state after an opening, before the first step."""
 
     @abstractmethod
     def report(self, state: StateT) -> Report:
-        """Return what is reported before the first step."""
+        """Return what is reported after the opening that has led to this state."""
 
     @abstractmethod
     def take(self, state: StateT, step: Step) -> tuple[StateT, Report]:
-        """Return what is expected after a step."""
+        """Return the state after a step, and the report that is expected of a node then."""
 
     def take_or_refuse(self, state: StateT, step: Step) -> tuple[StateT, Report]:
-        """Return what a node like this reference does, also at a step that the contract does not allow now."""
+        """Return the state after a step, and what a node that is this reference reports.
+
+        Unlike `take` it has a report also for a step that the contract does not allow in this state.
+        """
         return self.take(state, step)
 
     def reports(self, case: CaseT) -> Iterator[Report]:
-        """Yield what such a node reports on a case: after its opening, then after each step."""
+        """Yield what a node that is this reference reports on a case: after its opening, then after each step."""
         state = self.opened(case.opening)
         yield self.report(state)
         for step in case.path:
@@ -86,12 +94,15 @@ class Reference(ABC, Generic[CaseT, StateT]):
             yield report
 
     def can_be_given(self, case: CaseT, capabilities: Capabilities) -> bool:
-        """Return whether the contract allows every step of a case, and a node with these capabilities can be given it."""
+        """Return whether the contract allows every step of a case, and a node with these capabilities can take it."""
         return True
 
     @abstractmethod
     def differences(self, expected: Report, seen: Report, reported: frozenset[str]) -> tuple[str, ...]:
-        """Return which of the reported fields differ, in the order of the contract."""
+        """Return the fields in which two reports differ, in the order of the contract, () if none.
+
+        `reported`: the fields that the node reports. One that is absent from `seen` is not known, and not compared.
+        """
 
     # -----------------------------------------------------------------------------------------------------------------
     # Known bugs
@@ -102,10 +113,10 @@ class Reference(ABC, Generic[CaseT, StateT]):
 
     @abstractmethod
     def with_bugs(self, suspects: Iterable[Suspect]) -> Self:
-        """Return this reference with bugs."""
+        """Return this reference with these bugs put in, all of them together."""
 
     def other_generations(self) -> Iterator[Self]:
-        """Yield this reference for each other generation that a user may have meant."""
+        """Yield the references of other generations: a node that does as one of them may have the wrong --profile."""
         yield from ()
 
     def with_fault(self, name: str) -> Self:
@@ -114,11 +125,11 @@ class Reference(ABC, Generic[CaseT, StateT]):
 
     @abstractmethod
     def findings(self) -> Sequence[Finding]:
-        """Return what a release may do and another does not."""
+        """Return everything that some release does and another does not."""
 
     @abstractmethod
     def is_same_kind(self, difference: Difference[CaseT], again: Difference[CaseT]) -> bool:
-        """Return whether a shorter case shows the same difference."""
+        """Return whether `again`, the difference on a shorter case, is taken for the same as `difference`."""
 
     def suspect_label(self, suspect: Suspect) -> str:
         """Return how a suspect is named in a list of causes."""
@@ -137,20 +148,23 @@ class Reference(ABC, Generic[CaseT, StateT]):
 
     @abstractmethod
     def step_sentence(self, step: Step) -> str | None:
-        """Return what a step does, in a sentence."""
+        """Return what a step does, in a sentence; None if there is none for it."""
 
     @abstractmethod
     def side_by_side(self, difference: Difference[CaseT], reported: frozenset[str], names: tuple[str, str]) -> Iterator[str]:
-        """Yield both reports line by line, below `names`."""
+        """Yield the lines of the two reports of a difference side by side; `names` are the headings, expected first.
+
+        `reported`: the fields that the node reports, which are those shown.
+        """
 
     def decision_texts(self, difference: Difference[CaseT]) -> Sequence[str]:
-        """Return which rules the reference applied at the step that differs."""
+        """Return a text for each rule that the reference applied at the step that differs."""
         return ()
 
     def observed(self) -> Self:
-        """Return this reference, made to count what its `notes` report."""
+        """Return a copy of this reference that counts what its `notes` report."""
         return self
 
     def notes(self, cases: Sequence[CaseT], differences: Sequence[Difference[CaseT]]) -> list[str]:
-        """Return what a run reports besides its differences, a line each."""
+        """Return lines that a run reports besides its differences, such as what was covered. Call it after the run."""
         return []

@@ -1,4 +1,9 @@
-"""Differences in words: a difference as text, and the known bugs that explain it."""
+"""Differences in words: a difference as text, and the known bugs that explain it.
+
+A bug explains a difference if the reference with the bug put in (`Reference.with_bugs`) reports at that step what the node
+reported, and before it what the right reference reports. `reported` is everywhere the set of fields that the node reports:
+no others are compared. A suspect is a known bug that is tried.
+"""
 
 import operator
 from collections.abc import Iterator, Sequence
@@ -19,27 +24,35 @@ SuspectedBugs = tuple[Suspect, ...]
 def explanations(
     difference: Difference[CaseT], reference: Reference[CaseT, Any], reported: frozenset[str], *, pairs: bool = True
 ) -> list[SuspectedBugs]:
-    """Return the known bugs that do the same: those that do alone, else pairs unless `pairs` is off."""
+    """Return the known bugs that explain a difference: each one that does alone; if none does, each pair that does.
+
+    With `pairs` off no pairs are tried. Returns [] if nothing explains it.
+    """
     suspects = list(reference.suspects())
-    each: list[SuspectedBugs] = [(suspect,) for suspect in suspects]
-    alone = [bugs for bugs in each if does_the_same(difference, reference, bugs, reported)]
+    single: list[SuspectedBugs] = [(suspect,) for suspect in suspects]
+    alone = [bugs for bugs in single if does_the_same(difference, reference, bugs, reported)]
     if alone or not pairs:
         return alone
     return [
-        pair for pair in combinations(suspects, 2) if _fit(*pair) and does_the_same(difference, reference, pair, reported)
+        pair
+        for pair in combinations(suspects, 2)
+        if _can_be_combined(*pair) and does_the_same(difference, reference, pair, reported)
     ]
 
 
 class Explained(NamedTuple):
-    """Explanations of a difference, each alone; and on how many paths of a sample of its kind they explain that one, too."""
+    """What explains a kind of difference, and how well.
 
-    by: tuple[SuspectedBugs, ...]
+    Each of `causes` alone explains the difference that is shown, and `paths` of a sample of `sample` differences alike.
+    """
+
+    causes: tuple[SuspectedBugs, ...]
     paths: int
     sample: int
 
     @property
     def is_whole(self) -> bool:
-        """Whether they explain all of the sample. A bug that does not is one with the same effect on a short path."""
+        """Whether they explain the whole sample. A bug that does not only has the same effect on a short path."""
         return self.paths == self.sample
 
 
@@ -49,14 +62,18 @@ def explain_most(
     reference: Reference[CaseT, Any],
     reported: frozenset[str],
 ) -> Explained:
-    """Return those explanations of one difference that explain most of its kind."""
+    """Return those of the explanations of one difference that explain most of the differences alike.
+
+    `explained`: what `explanations` has returned for the one; `alike`: a sample of its kind.
+    """
     counts = [sum(does_the_same(difference, reference, bugs, reported) for difference in alike) for bugs in explained]
     most = max(counts, default=0)
-    return Explained(tuple(bugs for bugs, count in zip(explained, counts, strict=True) if count == most), most, len(alike))
+    causes = tuple(bugs for bugs, count in zip(explained, counts, strict=True) if count == most)
+    return Explained(causes, most, len(alike))
 
 
-def _fit(first: Suspect, second: Suspect) -> bool:
-    """Return whether a node can have both bugs: they change different things."""
+def _can_be_combined(first: Suspect, second: Suspect) -> bool:
+    """Return whether a node can have both bugs: they change no switch and no rule both, and one step at most is wrong."""
     if first.wrong_step is not None and second.wrong_step is not None:
         return False
     return not (first.switches.keys() & second.switches.keys() or first.rules.keys() & second.rules.keys())
@@ -65,15 +82,19 @@ def _fit(first: Suspect, second: Suspect) -> bool:
 def does_the_same(
     difference: Difference[CaseT], reference: Reference[CaseT, Any], bugs: Sequence[Suspect], reported: frozenset[str]
 ) -> bool:
-    """Return whether the reference with bugs differs as the node does."""
+    """Return whether these bugs, all put into the reference, explain a difference (see the top of the file)."""
     return differs_so(difference, reference, reference.with_bugs(bugs), reported)
 
 
 def accepting(difference: Difference[CaseT], reference: Reference[CaseT, Any], reported: frozenset[str]) -> tuple[str, ...]:
-    """Return the generations by whose rules the node is right up to the step that differs, and at it; the nearest first."""
+    """Return the names of other generations that explain a difference: by their rules the node is right.
+
+    Those with the fewest other switches come first.
+    """
     profiles = [
         other.profile for other in reference.other_generations() if differs_so(difference, reference, other, reported)
     ]
+    # A profile is a tuple of its switches, so this counts those that are not equal.
     profiles.sort(key=lambda profile: sum(map(operator.ne, profile, reference.profile)))
     return tuple(profile.name for profile in profiles)
 
@@ -81,20 +102,23 @@ def accepting(difference: Difference[CaseT], reference: Reference[CaseT, Any], r
 def differs_so(
     difference: Difference[CaseT], reference: Reference[CaseT, Any], wrong: Reference[CaseT, Any], reported: frozenset[str]
 ) -> bool:
-    """Return whether another reference reports what the node reported at the step that differs, and what the right one
-    reports at every step before.
+    """Return whether `wrong` reports what the node reported at the step that differs, and what the right reference reports
+    at every step before.
+
+    `wrong` is the reference with a bug put in, or that of another generation.
     """
     case = difference.case
-    right_state, state = reference.opened(case.opening), wrong.opened(case.opening)
-    seen = wrong.report(state)
+    right_state, wrong_state = reference.opened(case.opening), wrong.opened(case.opening)
+    # If the opening itself differs, at 0, no step is taken below.
+    wrong_report = wrong.report(wrong_state)
     for at, step in enumerate(case.path[: difference.at], start=1):
-        state, seen = wrong.take_or_refuse(state, step)
+        wrong_state, wrong_report = wrong.take_or_refuse(wrong_state, step)
         if at < difference.at:
             # The node did what the right reference does up to here: a bug that shows earlier is another one.
             right_state, expected = reference.take(right_state, step)
-            if reference.differences(expected, seen, reported):
+            if reference.differences(expected, wrong_report, reported):
                 return False
-    return not reference.differences(seen, difference.seen, reported)
+    return not reference.differences(wrong_report, difference.seen, reported)
 
 
 BUGS_NAMED = 4
@@ -114,8 +138,9 @@ def story(
 ) -> str:
     """Return one difference as text: the path, both reports, the rules, the known bugs.
 
-    `same`: the known bugs that do the same, and on how many paths of its kind; `names`: the headings of the two reports;
-    `log`: lines that the node has logged about it; `accepted`: the generations that do it, too.
+    `same`: the known bugs that explain it, a sequence where no other paths of its kind were tried; `names`: the headings of
+    the expected and the seen report; `log`: lines that the node has logged about it; `accepted`: the names of other
+    generations by whose rules the node is right.
     """
     lines = [f"DIFFERS after {difference.at} steps, in {', '.join(difference.fields)}"]
     lines.append(f"  {reference.opening_text(difference.case.opening)}")
@@ -129,34 +154,34 @@ def story(
     rules = (f"  rule      {line}" for line in dict.fromkeys(reference.decision_texts(difference)))
     lines += [line for rule in rules for line in rule.split("\n")]
     explained = same if isinstance(same, Explained) else Explained(tuple(same), 1, 1)
-    head = "same as   " if explained.is_whole or not explained.by else "similar   "
-    lines += [f"  {head}{line}" for line in _same_as(explained.by, reference)]
-    if explained.by and not explained.is_whole:
+    head = "same as   " if explained.is_whole or not explained.causes else "similar   "
+    lines += [f"  {head}{line}" for line in _cause_lines(explained.causes, reference)]
+    if explained.causes and not explained.is_whole:
         lines.append(f"            on {explained.paths} of {explained.sample} such paths: another bug, or not the only one")
     lines += [f"  accepted  by --profile {' or '.join(accepted[:BUGS_NAMED])}"] if accepted else []
     lines += [f"  log       {line}" for line in log]
     return "\n".join(map(visible, lines))
 
 
-def _same_as(same: Sequence[SuspectedBugs], reference: Reference[Any, Any]) -> Iterator[str]:
-    """Yield a line for each of the first few explanations."""
-    if not same:
+def _cause_lines(causes: Sequence[SuspectedBugs], reference: Reference[Any, Any]) -> Iterator[str]:
+    """Yield a line for each of the first few causes, then one that counts the rest; without a cause one that says so."""
+    if not causes:
         yield f"{reference.unexplained}, alone or with another"
-    for bugs in same[:BUGS_NAMED]:
-        yield " with ".join(map(str, bugs)) + _sentence(bugs)
-    if len(same) > BUGS_NAMED:
-        yield f"and {len(same) - BUGS_NAMED} more"
+    for bugs in causes[:BUGS_NAMED]:
+        yield " with ".join(map(str, bugs)) + _resembled_sentence(bugs)
+    if len(causes) > BUGS_NAMED:
+        yield f"and {len(causes) - BUGS_NAMED} more"
 
 
-def _sentence(bugs: Sequence[Suspect]) -> str:
-    """Return what the first bug of the catalog does that one of these resembles."""
-    # A fault's sentence ends with the bug that it resembles, in brackets (`known_bugs` of drive/broker).
+def _resembled_sentence(bugs: Sequence[Suspect]) -> str:
+    """Return ". " and the sentence of the first bug of the catalog that one of these resembles, "" if none resembles one."""
+    # The sentence of a suspect names the bug that it resembles in brackets (drive/broker/known_bugs.py).
     resembled = [bug.says for bug in known_bugs().values() if any(f"({bug.name})" in suspect.says for suspect in bugs)]
     return "".join(f". {sentence}" for sentence in resembled[:1])
 
 
 def value_text(value: Any) -> str:
-    """Return a value as short as JSON allows."""
+    """Return a value of a report on one line for a reader: null and nothing are "none", lists have commas or brackets."""
     match value:
         case None:
             return "none"
@@ -164,6 +189,7 @@ def value_text(value: Any) -> str:
             return "yes" if value else "no"
         case dict():
             return " ".join(f"{key}={_inner_text(key, inner)}" for key, inner in value.items()) or "none"
+        # A list of lists: each inner one has commas, so blanks stand between them.
         case tuple() | list() if value and isinstance(value[0], tuple | list):
             return "[" + " ".join(value_text(inner) for inner in value) + "]"
         case tuple() | list():
@@ -173,6 +199,6 @@ def value_text(value: Any) -> str:
 
 
 def _inner_text(key: str, value: Any) -> str:
-    # Who has looked up a wrong code sees which one it is.
+    """Return a value inside an object as text; an error code other than 0 has its name in brackets: 6(NAME)."""
     name = ERROR_NAMES.get(value) if key == "error" and value and isinstance(value, int) else None
     return f"{value}({name})" if name else value_text(value)

@@ -1,4 +1,10 @@
-"""One run: cases are played; differences are grouped by kind, shrunk, explained and written as text."""
+"""One run: cases are played; differences are grouped by kind, shrunk, explained and written as text.
+
+A difference is the first step of a case after which the node and the reference report different values. Differences are of
+one kind if they are in the same fields after a step of the same name. To shrink one is to find a shorter path on which the
+node still differs in the same way. A difference that does not come again when its case is played again is reported as such:
+the node is not deterministic. `echo` gets a line of progress before something takes long.
+"""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,10 +23,10 @@ KINDS = 5
 """How many kinds of differences are shrunk and explained."""
 
 SAMPLE = 20
-"""How many differences of a kind a known bug is asked to explain."""
+"""On how many differences of a kind a known bug that explains the shortest one is tried."""
 
 LOGGED = 12
-"""How many lines of the node's log are shown."""
+"""How many lines at the end of the node's log are shown."""
 
 
 class DriveFailure(NamedTuple, Generic[CaseT]):
@@ -62,9 +68,10 @@ def run(
     echo: Callable[[str], None] = lambda _: None,
     log_lines: Callable[[CaseT], Sequence[str]] = lambda _: (),
 ) -> DriveRun[CaseT]:
-    """Play the cases on a node and report what differs. `log_lines`: what it logged when a case was played last.
+    """Play cases on a node, compare it with the reference, and return the result with the differences explained.
 
-    Raises what the node raises, unless something differed before it gave up: that is a result.
+    `notes`: lines to report besides; `recorder` gets every report; `log_lines` returns what the node logged when a case was
+    played last. Raises what the node raises, unless something differed before it gave up: that is a result.
     """
     observed = reference.observed()
     began = time.monotonic()
@@ -72,8 +79,8 @@ def run(
     seconds = time.monotonic() - began
     if played.ended is not None and not played.differences:
         raise played.ended
-    # What is played again to shrink and explain is not counted: the notes are about the cases themselves.
-    # A node that has given up is not asked again.
+    # A node that has given up cannot be used again. What is played again is compared with `reference`, not with `observed`,
+    # which counts: the notes are about the cases themselves.
     again = played.ended is None
     failures, not_again = failures_of(node, played.differences, reference, echo, log_lines, again=again)
     all_notes = (*notes, *observed.notes(cases, played.differences))
@@ -90,9 +97,9 @@ def failures_of(
     *,
     again: bool = True,
 ) -> tuple[list[DriveFailure[CaseT]], int]:
-    """Return the kinds of differences, most frequent first, explained; and how many did not come again.
+    """Return a failure for each of the most frequent kinds of differences, and how many other kinds did not come again.
 
-    They are played again and shrunk, unless `again` is off.
+    The shortest difference of a kind is played again and shrunk. With `again` off nothing is played, it is shown as it is.
     """
     failures, not_again = [], 0
     reported = node.capabilities.reports
@@ -105,10 +112,10 @@ def failures_of(
             not_again += 1
             continue
         # Many bugs look alike on a short path, so those are named that explain most of the longer ones, too.
-        same = explain_most(explanations(shown, reference, reported), alike[:SAMPLE], reference, reported)
+        explained = explain_most(explanations(shown, reference, reported), alike[:SAMPLE], reference, reported)
         accepted = accepting(shown, reference, reported)
-        text = story(shown, reference, same, reported, NAMES, log_lines(shown.case)[-LOGGED:], accepted)
-        failures.append(DriveFailure(shown, len(alike), same.by, text, accepted))
+        text = story(shown, reference, explained, reported, NAMES, log_lines(shown.case)[-LOGGED:], accepted)
+        failures.append(DriveFailure(shown, len(alike), explained.causes, text, accepted))
     return failures, not_again
 
 
@@ -120,9 +127,9 @@ def text_of(run: DriveRun[CaseT]) -> str:
     if run.not_again:
         lines.append(f"{run.not_again} kinds of differences did not come again: the {run.called} is not the same twice")
     lines += run.notes
-    by_all = _accepting_all(run)
-    if by_all:
-        lines.append(f"--profile {by_all[0]} accepts every difference that is shown")
+    accepting_all = _accepting_all(run)
+    if accepting_all:
+        lines.append(f"--profile {accepting_all[0]} accepts every difference that is shown")
     played = run.played
     if played.ended is not None:
         lines.append(f"no more paths were played, and none was made shorter: {played.ended}")
@@ -140,7 +147,7 @@ def text_of(run: DriveRun[CaseT]) -> str:
 
 
 def _accepting_all(run: DriveRun[CaseT]) -> list[str]:
-    """Return the generations that accept every failure, the nearest first."""
+    """Return the names of the other generations by whose rules every failure is right, the nearest first."""
     first = run.failures[0].accepted if run.failures else ()
     return [name for name in first if all(name in failure.accepted for failure in run.failures)]
 
@@ -155,25 +162,28 @@ SECONDS = 8.0
 def shrunk(
     node: Node[CaseT], difference: Difference[CaseT], reference: Reference[CaseT, Any], seconds: float = SECONDS
 ) -> Difference[CaseT] | None:
-    """Return the shortest path found that shows the difference; None if it does not come again."""
-    ends = time.monotonic() + seconds
+    """Return the difference on the shortest path that is found in so many seconds; None if it does not come again."""
+    deadline = time.monotonic() + seconds
     best = None
     if reference.plays_one_at_a_time:
-        # The reference is faster than a process. What is left with a bug that explains the difference is played on the
-        # node, and if it differs there too, it is what is shrunk further.
+        # Each case takes a process of the node its time, and the reference next to none. So a reference with a bug that
+        # explains the difference stands for the node first. Its shortest path is then played on the node; if that differs
+        # there, too, shrinking goes on from it.
         for bugs in explanations(difference, reference, node.capabilities.reports)[:1]:
-            short = _shrunk(ReferenceNode(reference.with_bugs(bugs), node.capabilities), difference, reference, ends)
-            best = None if short is None else _again(node, [short.case], reference, difference)
-    return _shrunk(node, difference if best is None else best, reference, ends)
+            short = _shrunk_on(ReferenceNode(reference.with_bugs(bugs), node.capabilities), difference, reference, deadline)
+            best = None if short is None else _replayed(node, [short.case], reference, difference)
+    return _shrunk_on(node, difference if best is None else best, reference, deadline)
 
 
-def _shrunk(
-    node: Node[CaseT], difference: Difference[CaseT], reference: Reference[CaseT, Any], ends: float
+def _shrunk_on(
+    node: Node[CaseT], difference: Difference[CaseT], reference: Reference[CaseT, Any], deadline: float
 ) -> Difference[CaseT] | None:
-    """Shrink on one node, until nothing shorter differs or the time `ends`; None if the difference does not come again."""
-    # A difference that does not come again is no failure of this path.
-    best = _again(node, [difference.case._replace(path=difference.case.path[: difference.at])], reference, difference)
-    while best is not None and time.monotonic() < ends:
+    """Shrink a difference by playing shorter paths on a node, until none of them differs or the deadline is over.
+
+    Returns None if the difference does not come again on its own path. `deadline` is a time of `time.monotonic`.
+    """
+    best = _replayed(node, [difference.case._replace(path=difference.case.path[: difference.at])], reference, difference)
+    while best is not None and time.monotonic() < deadline:
         shorter = _shorter(node, best, difference, reference)
         if shorter is None:
             break
@@ -184,26 +194,34 @@ def _shrunk(
 def _shorter(
     node: Node[CaseT], best: Difference[CaseT], difference: Difference[CaseT], reference: Reference[CaseT, Any]
 ) -> Difference[CaseT] | None:
-    """Return a difference of the same kind on a path with fewer steps than `best`; None if there is none."""
-    # A node that plays cases side by side takes all candidates at once; for another each case costs its time.
+    """Return a difference of the same kind as `difference` on a path with fewer steps than `best`; None if there is none."""
     candidates = _candidates(best.case, reference, node.capabilities)
+    # A node that plays cases side by side takes all candidates at once; for another each case costs its time.
     rounds = ([case] for case in candidates) if reference.plays_one_at_a_time else iter([[*candidates]])
-    return next((again for cases in rounds if (again := _again(node, cases, reference, difference)) is not None), None)
+    for cases in rounds:
+        replayed = _replayed(node, cases, reference, difference)
+        if replayed is not None:
+            return replayed
+    return None
 
 
-def _again(
+def _replayed(
     node: Node[CaseT], cases: Sequence[CaseT], reference: Reference[CaseT, Any], difference: Difference[CaseT]
 ) -> Difference[CaseT] | None:
-    """Play cases, and return the shortest difference of the same kind, cut after its step."""
-    same = [again for again in play(node, cases, reference).differences if reference.is_same_kind(difference, again)]
-    if not same:
+    """Play cases; return the earliest difference of the same kind as `difference`, None if there is none.
+
+    The path of its case then ends with the step that differs.
+    """
+    differences = play(node, cases, reference).differences
+    alike = [replayed for replayed in differences if reference.is_same_kind(difference, replayed)]
+    if not alike:
         return None
-    shortest = min(same, key=lambda again: again.at)
-    return shortest._replace(case=shortest.case._replace(path=shortest.case.path[: shortest.at]))
+    earliest = min(alike, key=lambda replayed: replayed.at)
+    return earliest._replace(case=earliest.case._replace(path=earliest.case.path[: earliest.at]))
 
 
 def _candidates(case: CaseT, reference: Reference[CaseT, Any], capabilities: Capabilities) -> Iterator[CaseT]:
-    """Yield the case without some steps in a row, longest gaps first, as far as the node can be given that."""
+    """Yield shorter cases: the case without some steps in a row, longest gaps first, if a node can be given the rest."""
     tried = {case.path}
     for path in _shortened(case.path):
         shorter = case._replace(path=path)

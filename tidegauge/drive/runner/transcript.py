@@ -1,6 +1,8 @@
-"""What a node reported on a set of cases, as a small file: any profile or fault is compared with it without the node.
+"""Transcripts: what a node reported on a set of cases, as a small file. It is compared with any profile without the node.
 
-A file is gzipped lines of JSON: one that says whose it is, then a line per case. The same reports give the same bytes.
+A file is gzipped lines of JSON: the head (format, version of the contract, name of the node, profile, and what the format
+adds), then a line per case with its reports. The same reports give the same bytes. The contract of a broker and that of a
+controller each have a format (`TranscriptFormat`). Transcripts of Kafka's releases are shipped with the package.
 """
 
 import gzip
@@ -40,25 +42,26 @@ class Recorded(NamedTuple, Generic[CaseT]):
 
 
 class Recorder(Generic[CaseT]):
-    """Keeps what is reported, for a file. It is a watch of the player."""
+    """Keeps every report of a play, for a file. It is called as a `Watch`: give it to the player as `record`."""
 
     def __init__(self, cases: Sequence[CaseT]) -> None:
         self._cases = cases
         self._reports: dict[int, list[Report]] = {}
 
-    def __call__(self, number: int, _at: int, seen: Report) -> bool:
-        """Keep a report; the case goes on as the player decides."""
-        self._reports.setdefault(number, []).append(seen)
+    def __call__(self, number: int, _at: int, report: Report) -> bool:
+        """Keep a report on a case, which come in the order of its steps. The player ignores what is returned."""
+        self._reports.setdefault(number, []).append(report)
         return True
 
     def recorded(self) -> tuple[Recorded[CaseT], ...]:
-        """Return everything recorded, in the order of the cases."""
+        """Return every case that has a report with its reports, in the order of the cases."""
         return tuple(Recorded(self._cases[number], tuple(self._reports[number])) for number in sorted(self._reports))
 
 
 class TranscriptNode(Generic[CaseT]):
-    """A node that was driven once: it reports what it reported then. `profile` is the one whose paths they are; `fields` are
-    those that it reports, in the order of its file.
+    """A transcript as a node: it reports again what the recorded node reported.
+
+    `profile` names the profile that the paths were made for; `fields` are those of the reports, in the order of the file.
     """
 
     def __init__(
@@ -73,7 +76,7 @@ class TranscriptNode(Generic[CaseT]):
 
     @property
     def cases(self) -> tuple[CaseT, ...]:
-        """What it was driven through."""
+        """The cases that were recorded."""
         return tuple(self._recorded)
 
     def recorded(self) -> tuple[Recorded[CaseT], ...]:
@@ -85,10 +88,10 @@ class TranscriptNode(Generic[CaseT]):
         return self._recorded[case]
 
     def play(self, cases: Sequence[CaseT], watch: Watch) -> None:
-        """Play cases that it was driven through."""
+        """Call `watch` with the recorded reports on each case, until it returns False (see Node). Each must be recorded."""
         for number, case in enumerate(cases):
-            for at, seen in enumerate(self._recorded[case]):
-                if not watch(number, at, seen):
+            for at, report in enumerate(self._recorded[case]):
+                if not watch(number, at, report):
                     break
 
 
@@ -100,7 +103,7 @@ class TranscriptFormat(ABC, Generic[CaseT]):
     command: ClassVar[str]
     contract: ClassVar[int]
     head_separators: ClassVar[tuple[str, str] | None] = None
-    """What stands between the values of the first line, if it is not what json.dumps writes."""
+    """The separators of json.dumps for the first line; None for its usual ones."""
 
     @abstractmethod
     def reference(self, profile: Profile) -> Reference[CaseT, Any]:
@@ -108,24 +111,30 @@ class TranscriptFormat(ABC, Generic[CaseT]):
 
     @abstractmethod
     def head(self, capabilities: Capabilities, profile: str) -> dict[str, Any]:
-        """Return the first line, besides format and version of the contract."""
+        """Return the values of the head except the format and the version of the contract, as JSON."""
 
     @abstractmethod
     def line(self, recorded: Recorded[CaseT], capabilities: Capabilities) -> Any:
-        """Return a case and its reports as one line."""
+        """Return a case and its reports as the JSON value of one line. `capabilities` are those of the node."""
 
     @abstractmethod
     def node(self, head: dict[str, Any]) -> TranscriptNode[CaseT]:
-        """Return the node of a first line. Raises ValueError or KeyError for one that is wrong."""
+        """Return a node without cases from a head. Raises ValueError or KeyError if it is wrong."""
 
     @abstractmethod
     def recorded(self, node: TranscriptNode[CaseT], line: Any) -> Recorded[CaseT]:
-        """Return the case and its reports of a line. Raises ValueError or KeyError for one that is wrong."""
+        """Read a case and its reports from the JSON value of a line. Raises ValueError or KeyError if it is wrong.
+
+        `node` is that of the head, which says what the columns of the line are.
+        """
 
     def comparable(
         self, first: TranscriptNode[CaseT], second: TranscriptNode[CaseT]
     ) -> tuple[TranscriptNode[CaseT], Callable[[Difference[CaseT]], str]]:
-        """Return the second as it is compared with the first, and what is told after the story of a difference."""
+        """Return the second transcript made comparable with the first, and a function for notes on differences.
+
+        That function gets a difference of the two and returns what is written after its text, "" for nothing.
+        """
         del first
         return second, lambda _: ""
 
@@ -133,7 +142,7 @@ class TranscriptFormat(ABC, Generic[CaseT]):
 def write(
     place: File, form: TranscriptFormat[CaseT], capabilities: Capabilities, profile: str, recorded: Iterable[Recorded[CaseT]]
 ) -> None:
-    """Write a transcript. `profile` is the one whose paths they are."""
+    """Write a transcript to a file. `profile` names the profile that the paths were made for."""
     compact = partial(json.dumps, separators=(",", ":"))
     head = {"format": form.name, "contract": form.contract, **form.head(capabilities, profile)}
     lines = [
@@ -146,20 +155,25 @@ def write(
 
 
 def read(place: File, *formats: TranscriptFormat[Any]) -> TranscriptNode[Any]:
-    """Read a transcript that is in one of these formats. Raises TranscriptError with the line that is wrong."""
-    lines = _text(place, formats[0].command).splitlines()
+    """Read a transcript that is in one of these formats. Raises TranscriptError with the line that is wrong.
+
+    If the first line names none of them, the message asks for the first format.
+    """
     form = formats[0]
+    lines = _text(place, form.command).splitlines()
     if not lines:
         raise _wrong(place, 1, form, "nothing")
     node: TranscriptNode[Any] | None = None
     for number, line in enumerate(lines, start=1):
         try:
             value = json.loads(line)
+            # The first line is the head, and tells how the others are read.
             if node is None:
-                form = next((known_format for known_format in formats if known_format.name == value["format"]), form)
+                form = next((candidate for candidate in formats if candidate.name == value["format"]), form)
                 node = _node(form, value)
             else:
                 node.add(form.recorded(node, value))
+        # A file from somewhere else may have any JSON where a format expects a list or an object.
         except (ValueError, KeyError, TypeError, IndexError, RecursionError) as problem:
             raise _wrong(place, number, form, problem) from None
     assert node is not None
@@ -167,14 +181,15 @@ def read(place: File, *formats: TranscriptFormat[Any]) -> TranscriptNode[Any]:
 
 
 def _node(form: TranscriptFormat[Any], head: dict[str, Any]) -> TranscriptNode[Any]:
-    # A later version of a contract has steps that mean something else.
+    """Return a node without cases from a head. Raises ValueError for another format or another version of its contract."""
+    # In another version of a contract a step may mean something else.
     if (head["format"], head["contract"]) != (form.name, form.contract):
         raise ValueError(f"{head['format']} of contract {head['contract']}")
     return form.node(head)
 
 
 class TranscriptParts(NamedTuple):
-    """A transcript as its first line and the others: its format, whose it is, whose paths it has, the rest, the cases."""
+    """A transcript whose cases are not read: three values of its head, the other values as JSON, the other lines as text."""
 
     format: str
     name: str
@@ -184,7 +199,7 @@ class TranscriptParts(NamedTuple):
 
 
 def parts(place: File) -> TranscriptParts:
-    """Read the head of a transcript of whatever format. Raises TranscriptError."""
+    """Split a transcript of any format into its parts; only the head is read. Raises TranscriptError if that is wrong."""
     first, _, recorded = _text(place, RECORD).partition("\n")
     try:
         head = json.loads(first)
@@ -195,6 +210,7 @@ def parts(place: File) -> TranscriptParts:
 
 
 def _text(place: File, command: str) -> str:
+    """Read and unpack a file, up to a limit. Raises TranscriptError, which names the command that writes such a file."""
     try:
         return b"".join(at_most(MOST_BYTES, unpacked([read_regular(place, MOST_PACKED)]))).decode()
     except (OSError, EOFError, ValueError) as problem:
@@ -204,10 +220,12 @@ def _text(place: File, command: str) -> str:
 
 
 def _wrong(place: File, number: int, form: TranscriptFormat[Any], seen: object) -> TranscriptError:
+    """Return the error for a line that is none of this format. `seen`: what it is instead, or the exception."""
     return TranscriptError(_expected(place, number, form.called, form.contract, seen))
 
 
 def _expected(place: File, number: int, called: str, contract: int, seen: object) -> str:
+    """Return the message on a wrong line. `called`: what such a file is called; `seen`: what is there, or the exception."""
     return f"{place}:{number}: expected a line of {called} of contract {contract}; seen {seen!r}; record it again"
 
 
@@ -221,38 +239,41 @@ BROKER, CONTROLLER = "kafka", "controller"
 
 
 def place_of(release: str, folder: Path = FOLDER, kind: str = BROKER) -> Path:
-    """Return the file of a release's transcript."""
+    """Return the path of a release's transcript in a folder. `kind` is BROKER or CONTROLLER."""
     return folder / f"{kind}-{release}.gz"
 
 
 def place_named(name: str, kind: str) -> Path:
-    """Return the file `name`, or the transcript of the release `name`. Raises UsageError with the releases there are."""
+    """Return the path of a transcript that is named on the command line: by a file, or by a release whose one is shipped.
+
+    Raises UsageError with the names of the shipped releases for anything else.
+    """
     if Path(name).is_file():
         return Path(name)
-    there = releases(kind=kind)
-    if name not in there:
+    shipped = releases(kind=kind)
+    if name not in shipped:
         raise UsageError(
-            f"compare: expected a transcript, or a release of {', '.join(there)}; seen {name!r}; choose one of those"
+            f"compare: expected a transcript, or a release of {', '.join(shipped)}; seen {name!r}; choose one of those"
         )
     return place_of(name, kind=kind)
 
 
 def release_of(node: TranscriptNode[CaseT]) -> str:
-    """Return the release whose transcript it is."""
+    """Return the release of a shipped transcript, such as 3.9.1: its profile is named after it."""
     return node.profile.removeprefix(RELEASE)
 
 
 def profile_of(node: TranscriptNode[CaseT]) -> Profile:
-    """Return the profile of that release, from which the paths were made."""
+    """Return the profile that the paths of a transcript were made for."""
     return profile_named(node.profile)
 
 
 def releases(folder: Path = FOLDER, kind: str = BROKER) -> list[str]:
-    """Return the releases whose transcripts a folder has, oldest first."""
+    """Return the releases whose transcripts of a kind (BROKER or CONTROLLER) a folder has, oldest first."""
     names = (place.name.removeprefix(f"{kind}-").removesuffix(".gz") for place in folder.glob(f"{kind}-*.gz"))
     return sorted(names, key=parse_release)
 
 
 def places(folder: Path = FOLDER, kind: str = BROKER) -> list[Path]:
-    """Return the files of all transcripts in a folder, oldest release first."""
+    """Return the paths of the transcripts of a kind (BROKER or CONTROLLER) in a folder, oldest release first."""
     return [place_of(release, folder, kind) for release in releases(folder, kind)]

@@ -389,6 +389,7 @@ def worst_first(failures: Iterable[tuple[Origin, Failure]]) -> list[tuple[Origin
         rules.add(failure.rule)
 
     def severity(pair: tuple[Origin, Failure]) -> int:
+        """Return the place of a failure's rule in WORST, or after all of them."""
         _, failure = pair
         return WORST.index(failure.rule) if failure.rule in WORST else len(WORST)
 

@@ -105,7 +105,7 @@ def spans_to_judge(path: str | PathLike[str], how: CheckOptions, processes: int)
     """Return the spans of a large NDJSON file, split between its traces; none for a small one, and for anything else."""
     place = Path(path)
     size = place.stat().st_size if place.is_file() else 0
-    # Whether the code is ready is asked last: that loads the compiler.
+    # Only for a large file: is_ready loads the compiler.
     uncompiled = size >= FROM_UNCOMPILED and not is_ready()
     if size < (FROM_UNCOMPILED if uncompiled else LARGE_BYTES) or how.selection or how.layout or not is_ndjson(place):
         return []

@@ -85,7 +85,10 @@ def _judge_in_pieces(st: s.State, inputs: list[Any], first: int, last: int, trac
 
 
 def _judge_pieces(st: s.State, inputs: list[Any], first: int, last: int) -> None:
-    """Judge these events of a trace in pieces: interpreted, and the rest compiled as soon as the machine code is ready."""
+    """Judge the events of a trace from `first` up to, without, `last`, in pieces of PIECE events.
+
+    They are judged by the interpreted kernel; as soon as the machine code is ready, the rest is one piece for that.
+    """
     # `final` and `caches` of the kernel: empty, since the state goes on in `st`.
     no_states = np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0, 0), np.int64)
     while first < last and st[s.PARTITION, s.OVERFLOW] == 0:

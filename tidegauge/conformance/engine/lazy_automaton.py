@@ -270,6 +270,7 @@ def _some_traces(distinct: Distinct, wanted: s.Ints) -> tuple[Distinct, Callable
     new_starts = np.concatenate(([0], np.cumsum(lengths)))
 
     def among_all(failure: Failure) -> Failure:
+        """Return a failure in the chosen traces by its trace and row among all."""
         row = int(first[failure.trace]) + failure.row - int(new_starts[failure.trace])
         return replace(failure, trace=int(wanted[failure.trace]), row=row)
 

@@ -139,6 +139,7 @@ def _checksum(file: Path) -> str:
 
 
 def _write_checksum(file: Path) -> None:
+    """Write the checksum of a file beside it."""
     with replacing(file.with_name(file.name + CHECKSUM)) as path:
         path.write_text(_checksum(file), encoding="ascii")
 

@@ -212,6 +212,7 @@ def learn_transition(
 
 def is_full(automaton: Automaton, at: s.Ints) -> bool:
     """Return whether there may be no room for one more transition, memory and effect."""
+    # At most half of the slots for transitions are used, so that a search in the hash table ends soon.
     return not (
         2 * at[TRANSITIONS] < len(automaton.transition)
         and has_room(automaton.memories, at[MEMORIES], at[LARGEST_MEMORY])
@@ -220,7 +221,10 @@ def is_full(automaton: Automaton, at: s.Ints) -> bool:
 
 
 def take_back(transition: MemoryTable, symbols: int, rows: s.Ints, begin: int, upto: int, times: s.Ints) -> None:
-    """Take back the effects of a trace that were counted for the events from `begin` up to, without, `upto`."""
+    """Take back the effects of a trace that were counted for the events from `begin` up to, without, `upto`.
+
+    They are looked up again, from state 0 on. `symbols` is the number of symbols, `rows` and `times` as in `follow`.
+    """
     state = 0
     for i in range(begin, upto):
         to = transition[slot_of(transition, state * symbols + rows[i]), TO]

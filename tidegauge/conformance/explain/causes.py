@@ -361,7 +361,7 @@ def _counts(past: History, row: int, leader: int, follower: int) -> bool:
 
 
 def _led(past: History, rows: range, leader: int) -> Iterator[CausalStep]:
-    """Yield a step for each other broker than the leader that began to lead in `rows`."""
+    """Yield a step for each broker other than `leader` that began to lead in `rows`."""
     for row in rows:
         broker = past.broker(row)
         if broker is not None and broker != leader and past.elects(row, broker):

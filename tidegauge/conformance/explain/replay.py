@@ -170,7 +170,7 @@ def comparison_text(failure: Failure, config: Config) -> tuple[str, str]:
     """
     key, expected, actual = (failure.rule, failure.compared), failure.expected, failure.actual
     seen_text, expected_text = (value_text(failure.compared, value, config) for value in (actual, expected))
-    # On which side of the bound the value is, failing, says which kind of bound it is. An undefined one (-1) is none.
+    # The value fails, so a value below the bound shows that it is a lower bound. An undefined one (-1) is no bound.
     if key in BOUNDED and actual is not None and expected not in (None, -1, actual):
         expected_text += " or more" if expected is not None and actual < expected else " or less"
     elif key in MEMBERS:

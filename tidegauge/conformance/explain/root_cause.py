@@ -296,6 +296,7 @@ def explain_differing_logs(past: History, row: int, offset: int, end: int, tp: s
 def _disagree(past: History, row: int, broker_a: int, broker_b: int, offset: int, end: int) -> bool:
     """Return whether both replicas promise records up to `end` and are known to hold different ones at `offset`."""
     a, b = past.after(row, broker_a), past.after(row, broker_b)
+    # Both promise the records below the lower one of their high watermarks.
     if a.hw is None or b.hw is None or min(a.hw, b.hw) != end:
         return False
     return None not in (a.epoch_of(offset), b.epoch_of(offset)) and a.epoch_of(offset) != b.epoch_of(offset)

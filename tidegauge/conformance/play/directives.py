@@ -92,6 +92,7 @@ def _guarded(handler: DirectiveHandler) -> DirectiveHandler:
     """Return a handler that raises UsageError if the cluster is not under the whole controller, and else runs this one."""
 
     def run(session: Session, words: Words) -> list[str]:
+        """Run the handler, or raise UsageError."""
         if not session.has_whole_controller:
             raise UsageError(
                 f"{words.name}: expected a cluster under the whole controller, seen another; begin with: {CONTROLLED}"
@@ -534,7 +535,8 @@ def _action_directive(name: str) -> Directive:
     """Make the directive that takes a single action of the specification."""
 
     def run(session: Session, words: Words) -> list[str]:
-        # There the action is a request with other arguments.
+        """Take the action; the words are its arguments."""
+        # Under the whole controller the action is a request with other arguments.
         if session.has_whole_controller and name in CONTROLLED_ACTIONS:
             return CONTROLLED_ACTIONS[name](session, words)
         return session.take(arguments.label_of(session, name, words))

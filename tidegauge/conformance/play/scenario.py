@@ -105,6 +105,7 @@ def render(transcript: Transcript) -> str:
 
 
 def _lines(transcript: Transcript) -> Iterator[str]:
+    """Yield the lines of a transcript as its file has them."""
     for block in transcript.blocks:
         yield from (*block.before, block.command, SEPARATOR, *block.output)
     yield from transcript.after

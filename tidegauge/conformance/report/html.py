@@ -218,8 +218,10 @@ MOST_MARKS = 40
 """Marks that a drawing has at most."""
 LEFT, LANE, AXIS, WORDS = 88, 74, 26, 84
 """Pixels: the width of the names of lanes, the heights of a lane and of the axis, and the width of a mark's words."""
-APART, HIGHEST = 26, 34
-"""Pixels between marks of different lanes, and of the longest bar."""
+APART, LOWEST, HIGHEST = 26, 5, 34
+"""Pixels between marks of different lanes, and of the shortest and the longest bar."""
+BELOW_BASE, CLOCK_WIDTH = 18, 66
+"""Pixels of a lane below its base, where the words are, and the width of a time at the axis."""
 CONTROLLER, UNNAMED = "controller", "a broker"
 """Names of lanes: of the controller, and of a broker whose id is not known."""
 AROUND = 60 * SECOND
@@ -284,13 +286,15 @@ def _drawing(name: str, entries: Sequence[StoryEntry], processes: Sequence[Story
     ranked = sorted([*last.values(), *range(first, len(everything))], key=lambda at: (not happened(everything[at]), at))
     shown = [everything[at] for at in sorted(ranked[:MOST_MARKS])]
     titles = sorted({_lane(entry) for entry in shown}, key=lambda title: (title != CONTROLLER, title == UNNAMED, _id(title)))
-    bases = {title: LANE * (at + 1) - 18 for at, title in enumerate(titles)}
+    bases = {title: LANE * (at + 1) - BELOW_BASE for at, title in enumerate(titles)}
     offsets = [offset for entry in shown for offset in _offsets(entry) if offset is not None]
     low, high = min(offsets, default=0), max(offsets, default=0)
 
     def height(offset: int | None) -> float | None:
-        """Return the height of an offset in pixels: 5 for the lowest one in the drawing, HIGHEST for the highest."""
-        return None if offset is None else round(5 + (HIGHEST - 5) * ((offset - low) / (high - low) if high > low else 1), 1)
+        """Return the height of an offset in pixels: LOWEST for the lowest one in the drawing, HIGHEST for the highest."""
+        if offset is None:
+            return None
+        return round(LOWEST + (HIGHEST - LOWEST) * ((offset - low) / (high - low) if high > low else 1), 1)
 
     marks = []
     for x, entry in zip(_columns(shown), shown, strict=True):
@@ -353,7 +357,7 @@ def _clocks(marks: Sequence[LaneMark], entries: Sequence[StoryEntry]) -> Iterato
         clock = _CLOCK.search(entry.time)
         if clock is not None and mark.x >= free and clock[0] != shown:
             yield mark.x, clock[0]
-            free, shown = mark.x + 66, clock[0]
+            free, shown = mark.x + CLOCK_WIDTH, clock[0]
 
 
 def _offsets(entry: StoryEntry) -> tuple[int | None, int | None, int | None]:

@@ -140,8 +140,10 @@ def _made(folder: Path) -> Path | None:
 
 def _only_ours_to_change(status: os.stat_result) -> bool:
     """Return whether nobody but root and this user can replace what lies in a directory of this status."""
-    others = status.st_mode & stat.S_IWOTH or (status.st_mode & stat.S_IWGRP and not _is_group_of_one(status.st_gid))
-    return status.st_uid in {0, os.getuid()} and (not others or bool(status.st_mode & stat.S_ISVTX))
+    group_writes = status.st_mode & stat.S_IWGRP and not _is_group_of_one(status.st_gid)
+    others_write = status.st_mode & stat.S_IWOTH or group_writes
+    # In a sticky directory, as /tmp is, only its owner can replace a file.
+    return status.st_uid in {0, os.getuid()} and (not others_write or bool(status.st_mode & stat.S_ISVTX))
 
 
 def _is_group_of_one(group: int) -> bool:

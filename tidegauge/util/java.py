@@ -76,8 +76,8 @@ def java_version(path: Path) -> int:
     match = re.search(r'version "(?:1\.)?(\d+)', printed.stderr + printed.stdout)
     if printed.returncode != 0 or match is None:
         # The first line may only repeat JAVA_TOOL_OPTIONS; what is wrong with them comes after it.
-        says = (printed.stderr + printed.stdout).strip().splitlines()[:SHOWN_LINES]
-        raise SpecError(f"{path} -version ended with {printed.returncode} and said {says or 'nothing'}")
+        lines = (printed.stderr + printed.stdout).strip().splitlines()[:SHOWN_LINES]
+        raise SpecError(f"{path} -version ended with {printed.returncode} and said {lines or 'nothing'}")
     return int(match[1])
 
 

@@ -56,10 +56,10 @@ class UndecidedTruncation:
     latest_epoch: int | None
 
     def words(self) -> str:
-        """Describe the truncation."""
+        """Return the truncation in words, for a note."""
         epoch, end = self.response
-        again = {None: "", True: ", done", False: ", asking again"}[self.completed]
-        return f"{self.at}: LEO {self.log_end}, response (epoch {epoch}, end {end}), truncated at {self.target}{again}"
+        completed = {None: "", True: ", done", False: ", asking again"}[self.completed]
+        return f"{self.at}: LEO {self.log_end}, response (epoch {epoch}, end {end}), truncated at {self.target}{completed}"
 
 
 def judge_unknown_caches(judgement: Judgement, traces: Sequence[Trace], columns: Columns, config: Config) -> Judgement:

@@ -200,10 +200,10 @@ def keep_certain_failures(judgement: Judgement, trace: Trace, config: Config, do
     # Each stretch is judged from an unknown state: a failure there rests on no event before the gap.
     for first, end in gapless_stretches(doubts, len(trace.events)):
         piece = replace(trace, events=trace.events[first:end])
-        again = judge(to_columns([piece], config), config)
-        for failure in again.failures:
+        of_piece = judge(to_columns([piece], config), config)
+        for failure in of_piece.failures:
             certain.setdefault(failure.rule, replace(failure, row=failure.row + first))
-            counts[failure.rule] = counts.get(failure.rule, 0) + again.tallies[failure.rule].failed
+            counts[failure.rule] = counts.get(failure.rule, 0) + of_piece.tallies[failure.rule].failed
     # Only rules that fail in the whole trace: what fails in a stretch alone may come from what the stretch does not know.
     failed = {failure.rule for failure in judgement.failures}
     tallies = {

@@ -151,13 +151,13 @@ def known_by_now(
     `transition` is the hash table of transitions.Automaton, `symbols` and `states` are how many there are. `place` is the
     function of this file, compiled or not.
     """
-    known = transition[transition[:, TO] >= 0]  # neither FREE nor LEFT
-    known = known[np.argsort(known[:, KEY])]  # by state, then by symbol
-    state, symbol = np.divmod(known[:, KEY], symbols)
-    to, effect = known[:, TO] >> transitions.EFFECT_BITS, known[:, TO] & transitions.EFFECT
-    room = CELLS_PER_TRANSITION * len(known) + symbols
-    first = np.searchsorted(state, np.arange(states + 1))
-    too_large = symbols > SYMBOL or len(KnownTransitions._fields) * room * known.itemsize > most
+    entries = transition[transition[:, TO] >= 0]  # neither FREE nor LEFT
+    entries = entries[np.argsort(entries[:, KEY])]  # by state, then by symbol
+    state, symbol = np.divmod(entries[:, KEY], symbols)
+    to, effect = entries[:, TO] >> transitions.EFFECT_BITS, entries[:, TO] & transitions.EFFECT
+    room = CELLS_PER_TRANSITION * len(entries) + symbols
+    first = np.searchsorted(state, np.arange(states + 1))  # by state, its first entry
+    too_large = symbols > SYMBOL or len(KnownTransitions._fields) * room * entries.itemsize > most
     if too_large or first[1] == 0:  # without a transition of state 0 no trace can begin in the array
         return NOTHING_KNOWN
     transitions_of = np.diff(first)

@@ -100,9 +100,9 @@ def options_of(columns: Columns, config: Config) -> list[int]:
     # Without a list everything is reported; then what is absent did not happen.
     for option, events in CAPABILITIES:
         options[option] = reports is None or any(event in reports for event in events)
-    for bit, events in UNSEEN_KINDS:
+    for bit, kinds in UNSEEN_KINDS:
         # A profile without epoch rounds has none to leave out: their absence from the list makes nothing unobserved.
-        possible = set(events) - set(EPOCH_ROUNDS if no_epoch_rounds else ())
+        possible = set(kinds) - set(EPOCH_ROUNDS if no_epoch_rounds else ())
         options[s.UNOBSERVED] |= bit if reports is not None and not possible <= set(reports) else 0
     options[s.REPORTS_FENCING] = reports is None or {"FenceBroker", "UnfenceBroker"} <= set(reports)
     options[s.REASSIGNED] = config.extra.get(MOVED) is True or _reassigned(columns, len(config.nodes))

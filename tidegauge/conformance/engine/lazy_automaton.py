@@ -239,7 +239,7 @@ def _pool(words: int, rows: int) -> Pool:
 
 
 def _larger(pool: Pool, rows: int, most: int) -> Pool:
-    """Return a pool with room for one more row than `rows`, of at most `most` words: what is full is doubled.
+    """Return a pool with room for one more row of at most `most` words, after the `rows` in use: what is full is doubled.
 
     The slots of its hash table are empty.
     """

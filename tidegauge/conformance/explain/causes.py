@@ -268,8 +268,8 @@ def explain_contradicted_log(past: History, failure: Failure, broker: int, expec
     at = past.last(past.upto(failure.row - 1), sets_expected)
     causes = () if at is None else (CausalStep(f"{name}'s {value_name} became {expected:,} ({_event(past, at)}).", at),)
     last_step = CausalStep(f"{name} has the {value_name} {actual:,} ({_event(past, failure.row)}).", failure.row)
-    says = f"{name} has the {value_name} {actual:,}, where its events made it {expected:,}."
-    return RootCause(says, (*causes, last_step))
+    sentence = f"{name} has the {value_name} {actual:,}, where its events made it {expected:,}."
+    return RootCause(sentence, (*causes, last_step))
 
 
 def _value(replica: ReplayedReplica, value_name: str) -> int | None:
@@ -297,8 +297,8 @@ def explain_high_watermark(past: History, failure: Failure, broker: int, expecte
         bound = (
             f"where the rules allow {expected:,} at most" if actual > expected else f"where the rules ask for {expected:,}"
         )
-    says = f"{name_of(past, broker)}{role} has the high watermark {actual:,} {bound}."
-    causes = list(_fetches(past, row, broker, failure.rule) if past.leads(row, broker) else _before(past, row, broker))
+    sentence = f"{name_of(past, broker)}{role} has the high watermark {actual:,} {bound}."
+    causes = list(_fetches(past, row, broker, failure.rule) if past.leads(row, broker) else _hw_changes(past, row, broker))
     took = f"{name_of(past, broker)} took the high watermark {actual:,}"
     # A high watermark that is too low promises nothing; one that is too high promises its last record, so show its holders.
     if actual > expected and (after.leo is None or actual <= after.leo):
@@ -313,8 +313,8 @@ def explain_high_watermark(past: History, failure: Failure, broker: int, expecte
             CausalStep(f"The ISR that {name_of(past, broker)} goes by is {broker_set(past, after.isr)}; {least}.", row)
         )
     if actual > expected:
-        causes += _taken_back(past, row, broker, actual)
-    return root_cause(says, causes)
+        causes += _later_truncation(past, row, broker, actual)
+    return root_cause(sentence, causes)
 
 
 def _min_isr(past: History, row: int, broker: int) -> int:
@@ -333,7 +333,7 @@ def _fetches(past: History, row: int, leader: int, rule: str) -> Iterator[Causal
     for broker in past.brokers():
         if broker == leader or not counted >> broker & 1:
             continue
-        fetch = next((at for at in reversed(past.upto(row)) if _counts(past, at, leader, broker)), None)
+        fetch = next((at for at in reversed(past.upto(row)) if _records_log_end(past, at, leader, broker)), None)
         if fetch is None:
             continue
         fields = past.event(fetch).fields
@@ -346,10 +346,10 @@ def _fetches(past: History, row: int, leader: int, rule: str) -> Iterator[Causal
         yield from (CausalStep(f"{shortens(past, at, broker)}.", at) for at in since if past.shortens(at, broker))
         # HW-08 asks whether another broker led since the log end was recorded.
         if rule == "HW-08":
-            yield from _led(past, since, leader)
+            yield from _other_leaders(past, since, leader)
 
 
-def _counts(past: History, row: int, leader: int, follower: int) -> bool:
+def _records_log_end(past: History, row: int, leader: int, follower: int) -> bool:
     """Return whether the leader records a log end with the event in `row`: a fetch of the follower that it serves."""
     event = past.event(row)
     fields = event.fields
@@ -360,7 +360,7 @@ def _counts(past: History, row: int, leader: int, follower: int) -> bool:
     return served and fields.get("req_offset") is not None
 
 
-def _led(past: History, rows: range, leader: int) -> Iterator[CausalStep]:
+def _other_leaders(past: History, rows: range, leader: int) -> Iterator[CausalStep]:
     """Yield a step for each broker other than `leader` that began to lead in `rows`."""
     for row in rows:
         broker = past.broker(row)
@@ -368,7 +368,7 @@ def _led(past: History, rows: range, leader: int) -> Iterator[CausalStep]:
             yield CausalStep(f"{name_of(past, broker)} became leader of epoch {past.after(row, broker).epoch}.", row)
 
 
-def _before(past: History, row: int, broker: int) -> Iterator[CausalStep]:
+def _hw_changes(past: History, row: int, broker: int) -> Iterator[CausalStep]:
     """Yield the causes of a follower's high watermark in `row`: the last change before, and the one that it was sent."""
     last_change = past.last(past.upto(row - 1), lambda at: past.before(at, broker).hw != past.after(at, broker).hw)
     if last_change is not None and past.after(last_change, broker).hw is not None:
@@ -383,7 +383,7 @@ def _before(past: History, row: int, broker: int) -> Iterator[CausalStep]:
         yield CausalStep(f"The response of n{peer} carried the high watermark {grouped(sent)}.", row)
 
 
-def _taken_back(past: History, row: int, broker: int, high: int) -> Iterator[CausalStep]:
+def _later_truncation(past: History, row: int, broker: int, high: int) -> Iterator[CausalStep]:
     """Yield what came of it: the next event after `row`, if any, that truncates records below the high watermark `high`."""
     for at in range(row + 1, past.rows.stop):
         end, before = past.after(at, broker).leo, past.before(at, broker).leo

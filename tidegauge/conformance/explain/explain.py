@@ -151,20 +151,20 @@ def explain_at(place: TraceRow, failure: Failure, histories: HistoryCache | None
     actual, expected = comparison_text(failure, config)
     failing = steps[-1].event
     subject = "it" if failure.compared in STATES else failure.compared
-    says = f"n{failing.node} {failing.event}: {subject} is {actual}, expected {expected}. {rule.means}"
+    means = f"n{failing.node} {failing.event}: {subject} is {actual}, expected {expected}. {rule.means}"
     causes: tuple[ExplainedCause, ...] = ()
     if has_root_cause(rule.id):
         past = failure_history(columns, config, failure.trace, failure.row, place.event, histories, begun)
         root_cause = find_root_cause(past, failure, place.tp or "the partition")
         if root_cause is not None:
             # What a lost record means for users is in the sentence already; of a high watermark the rule says it.
-            says = root_cause.says if rule.id.startswith("DATA-") else f"{root_cause.says} {rule.means}"
+            means = root_cause.says if rule.id.startswith("DATA-") else f"{root_cause.says} {rule.means}"
             causes = tuple(
                 ExplainedCause(step.says, place.number(step.row), past.event(step.row).at) for step in root_cause.causes
             )
     return Explanation(
         rule=rule,
-        means=says,
+        means=means,
         because=causes,
         trace=place.name,
         tp=place.tp,

@@ -241,10 +241,11 @@ class ReplayedReplica:
         """Return whether the record of `epoch` at `offset` is in this log; None if that is not known."""
         if self.leo is not None and self.leo <= offset:
             return False
-        own = self.epoch_of(offset)
-        if self.leo is None or own is None or epoch is None or (self.log_start or 0) > offset:
+        own_epoch = self.epoch_of(offset)
+        # Below the log start the record may have been deleted.
+        if self.leo is None or own_epoch is None or epoch is None or (self.log_start or 0) > offset:
             return None
-        return own == epoch
+        return own_epoch == epoch
 
 
 @dataclass(frozen=True)

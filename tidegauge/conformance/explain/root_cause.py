@@ -79,15 +79,15 @@ def explain_lost_records(past: History, failure: Failure, actual: int, end: int,
     promised = "acknowledged to producers" if failure.rule == "DATA-03" else f"committed by {name_of(past, claim.leader)}"
     if _replaced(past, claim, loser):
         other = past.after(loser.row, loser.broker).epoch_of(claim.offset)
-        says = (
+        sentence = (
             f"{records(claim.offset, claim.offset + 1)} of {tp} was {promised}, but {name}, {whose}, has another one there"
+            f" (epoch {other} instead of {claim.epoch})"
         )
-        says += f" (epoch {other} instead of {claim.epoch})"
     else:
         was, is_ = ("were", "are") if claim.end - claim.offset > 1 else ("was", "is")
-        says = f"{records(claim.offset, claim.end)} of {tp} {was} {promised} and {is_} "
-        says += f"gone after {name} became {whose}" if loser.leads else f"missing on {name}, {whose}"
-    return root_cause(f"{says}.", list(_steps(past, claim, loser, failure.rule == "DATA-03")))
+        sentence = f"{records(claim.offset, claim.end)} of {tp} {was} {promised} and {is_} "
+        sentence += f"gone after {name} became {whose}" if loser.leads else f"missing on {name}, {whose}"
+    return root_cause(f"{sentence}.", list(_steps(past, claim, loser, failure.rule == "DATA-03")))
 
 
 def _replaced(past: History, claim: _Claim, loser: _Loser) -> bool:
@@ -168,8 +168,8 @@ def _appended_in(past: History, row: int, leader: int, offset: int) -> int | Non
         """Return whether this leader appended the record at `offset` with the event in row `at`."""
         event = past.event(at)
         base, end = (event.fields.get(name) for name in ("rec_base", "rec_end"))
-        own = event.event == "LeaderAppend" and past.broker(at) == leader
-        return own and isinstance(base, int) and isinstance(end, int) and base <= offset < end
+        is_append = event.event == "LeaderAppend" and past.broker(at) == leader
+        return is_append and isinstance(base, int) and isinstance(end, int) and base <= offset < end
 
     append = past.last(past.upto(row), appends)
     return None if append is None else past.after(append, leader).epoch_of(offset)
@@ -229,8 +229,8 @@ def _elected(past: History, loser: _Loser, offset: int) -> Iterator[CausalStep]:
     # A member of the ISR: there is no election to show.
     if not loser.leads:
         isr = past.snapshots[loser.row - past.first + 1].isr
-        says = "" if isr is None else f", a member of the ISR {broker_set(past, isr)}"
-        yield CausalStep(f"{name}{says}, is found with log end {grouped(after.leo)}.", loser.row)
+        member = "" if isr is None else f", a member of the ISR {broker_set(past, isr)}"
+        yield CausalStep(f"{name}{member}, is found with log end {grouped(after.leo)}.", loser.row)
         return
     elections = (row for row in past.upto(loser.row) if _elects(past, row, node, after.epoch))
     election = next(elections, None)
@@ -238,14 +238,11 @@ def _elected(past: History, loser: _Loser, offset: int) -> Iterator[CausalStep]:
         fields = past.event(election).fields
         kind = {True: " cleanly", False: " uncleanly", None: ""}[fields.get("clean")]
         isr = fields.get("isr")
-        says = "" if isr is None else f", with the ISR {{{', '.join(f'n{member}' for member in isr)}}}"
-        yield CausalStep(f"The controller elected {name} for epoch {after.epoch}{kind}{says}.", election)
-    has = (
-        f"its log ends at {grouped(after.leo)}"
-        if after.leo is not None and after.leo <= offset
-        else "it has another record there"
-    )
-    yield CausalStep(f"{name} became leader of epoch {after.epoch}: {has}.", loser.row)
+        isr_text = "" if isr is None else f", with the ISR {{{', '.join(f'n{node_id}' for node_id in isr)}}}"
+        yield CausalStep(f"The controller elected {name} for epoch {after.epoch}{kind}{isr_text}.", election)
+    is_shorter = after.leo is not None and after.leo <= offset
+    log_text = f"its log ends at {grouped(after.leo)}" if is_shorter else "it has another record there"
+    yield CausalStep(f"{name} became leader of epoch {after.epoch}: {log_text}.", loser.row)
 
 
 def _elects(past: History, row: int, node: int, epoch: int | None) -> bool:
@@ -272,10 +269,10 @@ def explain_differing_logs(past: History, row: int, offset: int, end: int, tp: s
     ]
     if not pairs:
         return None
-    causes, says = [], []
+    causes, copies = [], []
     for broker in pairs[0]:
         epoch = past.after(row, broker).epoch_of(offset)
-        says.append(f"{name_of(past, broker)} (epoch {epoch})")
+        copies.append(f"{name_of(past, broker)} (epoch {epoch})")
         got = past.got(past.upto(row), broker, offset, epoch)
         if got is not None:
             causes.append(CausalStep(writes(past, got, broker, offset, epoch), got))
@@ -288,7 +285,7 @@ def explain_differing_logs(past: History, row: int, offset: int, end: int, tp: s
                 )
             )
     sentence = (
-        f"The record at offset {offset:,} of {tp} is not the same on {' and '.join(says)}, and both call it committed."
+        f"The record at offset {offset:,} of {tp} is not the same on {' and '.join(copies)}, and both call it committed."
     )
     return root_cause(sentence, causes)
 

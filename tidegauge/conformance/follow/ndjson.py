@@ -152,7 +152,7 @@ class GrowingTrace:
 
     def take(self, events: Iterable[Event]) -> tuple[list[Failure], list[tuple[str, int]]]:
         """Judge the next events; return the new failures, and the (rule, row) of those that are withdrawn."""
-        first_new, again, new = self.event_count, False, list[WindowEvent]()
+        first_new, window_changed, new = self.event_count, False, list[WindowEvent]()
         for row, event in enumerate(events, first_new):
             self._numbers.take(row, event)
             # Whether lines of the node are missing before this event, and the row of the node's event before the gap.
@@ -161,9 +161,9 @@ class GrowingTrace:
                 new[before - first_new] = with_lines_missing_after(new[before - first_new])
             elif lost and before is not None:
                 # The gap begins after an event that was judged already, as if nothing were missing there.
-                again = self.window.mark_missing_after(before) or again
+                window_changed = self.window.mark_missing_after(before) or window_changed
             new.append(WindowEvent(event, MISSING_AHEAD if lost else 0, self._latest_epochs.latest(event)))
-        self.window.take(new, again)
+        self.window.take(new, window_changed)
         failures = {(failure.rule, failure.row): failure for failure in self._failures()}
         news = [failure for key, failure in failures.items() if key not in self._reported]
         # A failure before the window cannot be judged again: that it is not among `failures` withdraws nothing.
@@ -274,8 +274,8 @@ class Window:
         """Events of the trace so far."""
         return self.first_row + len(self.events)
 
-    def take(self, events: Sequence[WindowEvent], again: bool) -> None:
-        """Judge the next events and add them to the window; with `again` judge the others of the window again, too."""
+    def take(self, events: Sequence[WindowEvent], changed: bool) -> None:
+        """Judge the next events and add them to the window; if that has `changed`, judge its other events again, too."""
         row = self.event_count
         self.events.extend(events)
         if self.event_count >= self._choose_again_at:
@@ -286,7 +286,7 @@ class Window:
             )
         columns, trace = self._columns(events)
         # Otherwise the window has to be judged again, since its events were judged by other options, or as if complete.
-        if not self._new_options(columns) and not again:
+        if not self._new_options(columns) and not changed:
             findings = self._judge_into(self.now, events, row, columns, trace)
             if self.now[s.PARTITION, s.OVERFLOW] == 0:
                 self.recent = self.recent.plus(findings)

@@ -244,9 +244,9 @@ def scenario_of(run: Behaviour, model: Model) -> str:
     # TLC stops where the property fails; the loss shows to users, and to the judge, once such a replica leads (rule 4).
     lacking = _incomplete(session)
     if lacking is not None:
-        says = f"{broker_name(lacking)} is in the ISR: elected, it leads without what was committed."
+        comment = f"# {broker_name(lacking)} is in the ISR: elected, it leads without what was committed."
         elected = played_block(player, f"elect {broker_name(lacking)} told={broker_name(lacking)}")
-        blocks.append(replace(elected, before=("", f"# {says}")))
+        blocks.append(replace(elected, before=("", comment)))
     blocks += [played_block(player, "check"), played_block(player, "judge")]
     broken = blocks[-2].output != ("all invariants hold",)  # what `check` prints
     blocks[0] = replace(blocks[0], before=(*_header(model, run, broken), ""))

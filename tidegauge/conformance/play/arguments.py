@@ -77,10 +77,10 @@ class Words:
         self.positional = positional
         self.options = options
 
-    def word(self, what: str) -> str:
-        """Return the next word; `what` is what an error expects there."""
+    def word(self, expected: str) -> str:
+        """Return the next word; `expected` is what the error says if there is none."""
         if not self.positional:
-            raise UsageError(f"{self.name}: expected {what}, seen nothing; `help {self.name}` shows how")
+            raise UsageError(f"{self.name}: expected {expected}, seen nothing; `help {self.name}` shows how")
         return self.positional.pop(0)
 
     def broker(self, session: "Session") -> int:

@@ -508,8 +508,8 @@ def _quiet(_session: Session, _words: Words) -> list[str]:
 @directive("help [DIRECTIVE]", "help fetch")
 def _help(_session: Session, words: Words) -> list[str]:
     """Print this table."""
-    wanted = words.remaining(DIRECTIVES) or list(DIRECTIVES)
-    return [f"{DIRECTIVES[name].usage:<46} {DIRECTIVES[name].says}" for name in wanted]
+    names = words.remaining(DIRECTIVES) or list(DIRECTIVES)
+    return [f"{DIRECTIVES[name].usage:<46} {DIRECTIVES[name].says}" for name in names]
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -277,8 +277,8 @@ def _drawing(name: str, entries: Sequence[StoryEntry], processes: Sequence[Story
     """
     nodes = {entry.node for entry in entries}
     begin, end = entries[0].order - AROUND, entries[-1].order + AROUND
-    others = [entry for entry in processes if entry.node in nodes and begin <= entry.order <= end]
-    everything = sorted([*entries, *others], key=lambda entry: entry.order)
+    of_brokers = [entry for entry in processes if entry.node in nodes and begin <= entry.order <= end]
+    everything = sorted([*entries, *of_brokers], key=lambda entry: entry.order)
     # Of the entries before the first that is worth telling (`happened`), the last of each broker shows where its log was. If
     # not all fit, those worth telling come first.
     first = next((at for at, entry in enumerate(everything) if happened(entry)), 0)
@@ -391,7 +391,7 @@ def _words(entry: StoryEntry) -> str:
     """Return in a word or two what happened, to stand beside a mark: at most 14 characters."""
     fields = entry.fields
     epoch = fields.get("leader_epoch")
-    says: Mapping[str, Callable[[], str]] = {
+    words: Mapping[str, Callable[[], str]] = {
         "leader": lambda: f"leads {epoch}",
         "follower": lambda: f"follows {epoch}",
         "loaded": lambda: "loads",
@@ -421,4 +421,4 @@ def _words(entry: StoryEntry) -> str:
         "epochs_conflict": lambda: "epochs mixed",
         "topic_id_mismatch": lambda: "other topic id",
     }
-    return says[entry.kind]()[:14] if entry.kind in says else entry.kind
+    return words[entry.kind]()[:14] if entry.kind in words else entry.kind

@@ -146,16 +146,16 @@ def verdict_line(report: Report, colour: bool = False) -> str:
         undecided = f"{passed} rules hold in what is covered and none is broken, but something is missing"
     unread = [checked for checked in report.inputs if not checked.events]
     if (report.lost or unread) and not after_loss:
-        what = counted(report.lost, "event") if report.lost else counted(len(unread), "input")
-        undecided = f"{passed} rules hold in what was read and none is broken, but {what} could not be read"
-    says = {
+        unread_text = counted(report.lost, "event") if report.lost else counted(len(unread), "input")
+        undecided = f"{passed} rules hold in what was read and none is broken, but {unread_text} could not be read"
+    reason = {
         Verdict.PASS: f"{passed} rules hold",
         Verdict.FAIL: f"broken: {', '.join(failed)}",
         Verdict.INCONCLUSIVE: undecided,
         Verdict.SUITE_ERROR: _unjudged(report),
     }[report.verdict]
     return (
-        f"{_painted(verdict_word(report), report.verdict, colour)}: {says} "
+        f"{_painted(verdict_word(report), report.verdict, colour)}: {reason} "
         f"({counted(report.traces, 'trace')}, {counted(report.events, 'event')}, {report.seconds:.1f} s; "
         f"suite {SUITE_VERSION})"
     )

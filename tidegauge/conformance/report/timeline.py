@@ -89,11 +89,12 @@ def _caused(cause: Event, event: Event) -> bool:
     if event.event == "AnswerFetch":
         same = cause.node == event.node and cause.fields.get("peer") == event.fields.get("peer")
         return same and all(_alike(cause, event, field) for field in _FETCH)
-    # What names no node may be of any: a default that is equal lets it pass.
+    # An event that does not name the node may be of any: the default of `get` is equal to what it is compared with.
     if event.event == "AlterPartition":
         return bool(event.fields.get("peer", cause.node) == cause.node)
     if event.event == "HandleAlterPartitionResponse":
         return bool(cause.fields.get("peer", event.node) == event.node)
+    # A registration makes its leader lead, and any other broker follow.
     return event.event == "BecomeFollower" or cause.fields.get("leader", event.node) == event.node
 
 
@@ -277,11 +278,11 @@ def _failure(failure: Explanation, timeline: int) -> dict[str, Any]:
     """
     offsets = {"leo", "leo_before", "hw", "hw_before", "rec_base", "rec_end", "target", "remote_leo", "epoch_start"}
     # What was expected may be unknown, undefined (-1) or an epoch: then there is no stretch of the log to mark.
-    known = [value for value in failure.values if value is not None and value >= 0]
+    defined = [value for value in failure.values if value is not None and value >= 0]
     return {
         "rule": failure.rule.id,
         "timeline": timeline,
         "event": failure.place.row - failure.place.rows.start + 1,
         "because": [cause.number for cause in failure.because],
-        "between": sorted(known) if failure.compared in offsets and len(known) == 2 else None,
+        "between": sorted(defined) if failure.compared in offsets and len(defined) == 2 else None,
     }

@@ -166,6 +166,7 @@ def read_input(
     # Topics and times are read off log lines; a selection that was silently ignored would judge too much.
     elif selection is not None and path.exists():
         raise UsageError(f"{source.name}: expected broker logs to select topics or times from, seen another kind of input")
+    # From here on: input that cannot be judged, each kind with what to do instead; and last NDJSON, or nothing at the path.
     elif uri := elsewhere(source.name):
         do = "with --spark Parquet is judged where it lies; copy anything else"
         findings.problems.append(Problem(uri, None, "a path of this machine", "a URI", do))

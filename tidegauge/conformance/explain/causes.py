@@ -101,12 +101,13 @@ class History:
 
     def got(self, rows: range, broker: int, offset: int, epoch: int | None) -> int | None:
         """Return the last of `rows` with whose event a log came to hold a record; None if there is none."""
-        return self.last(
-            rows,
-            lambda row: (
-                bool(self.after(row, broker).holds(offset, epoch)) and not self.before(row, broker).holds(offset, epoch)
-            ),
-        )
+
+        def gets(row: int) -> bool:
+            """Return whether the log holds the record after the event in a row, and is not known to before."""
+            held_before, holds = (r.holds(offset, epoch) for r in (self.before(row, broker), self.after(row, broker)))
+            return bool(holds) and not held_before
+
+        return self.last(rows, gets)
 
 
 HistoryCache = dict[tuple[int, int, int, int], "History"]

@@ -104,6 +104,7 @@ def event_at(columns: Columns, row: int, config: Config, at: str = "") -> Event:
         # The pairs (epoch, start offset) of all rows follow each other flat.
         flat = columns.epochs[2 * columns.epochs_at[row] : 2 * columns.epochs_at[row + 1]].tolist()
         fields["epochs"] = tuple(zip(flat[::2], flat[1::2], strict=True))
+    # A config need not name its controller, whose node is 0 then.
     return Event(_node(int(columns.node[row]), config) or 0, _NAMES[int(columns.event[row])], fields, at=at)
 
 

@@ -181,6 +181,7 @@ class GrowingTrace:
         # Rule 2 of this part: a node whose last event leaves the window is taken to have ended there.
         marked = [self.window.mark_missing_after(row) for row in self._gaps.ends() if row < end]
         self.window.drop_first(surplus)
+        # The table after the window was made without the marks.
         if any(marked):
             self.window.judge_again()
 
@@ -346,7 +347,7 @@ class Window:
 
     def _new_options(self, columns: Columns) -> bool:
         """Switch on the judge's options that new events show; return whether one was off when the others were judged."""
-        shown = np.array(options_of(columns, self.trace.config))
+        shown = np.array(options_of(columns, self.trace.config))  # numbers, 0 where an option is off
         new = bool((shown > self.base[s.OPTION, : len(shown)]).any())
         for st in (self.base, self.now):
             st[s.OPTION, : len(shown)] = np.maximum(st[s.OPTION, : len(shown)], shown)

@@ -285,6 +285,7 @@ def _drawing(name: str, entries: Sequence[StoryEntry], processes: Sequence[Story
     last = {_lane(entry): at for at, entry in enumerate(everything[:first]) if entry.partition is not None}
     ranked = sorted([*last.values(), *range(first, len(everything))], key=lambda at: (not happened(everything[at]), at))
     shown = [everything[at] for at in sorted(ranked[:MOST_MARKS])]
+    # The controller first, then the brokers by their ids, then those without one.
     titles = sorted({_lane(entry) for entry in shown}, key=lambda title: (title != CONTROLLER, title == UNNAMED, _id(title)))
     bases = {title: LANE * (at + 1) - BELOW_BASE for at, title in enumerate(titles)}
     offsets = [offset for entry in shown for offset in _offsets(entry) if offset is not None]

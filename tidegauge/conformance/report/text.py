@@ -120,7 +120,7 @@ def _read(report: Report, most: int | None = None) -> Iterator[str]:
 
 def _unread(report: Report) -> Iterator[str]:
     """Yield the files that were not read, and why."""
-    # What lies about beside the logs is of interest only if there is nothing else.
+    # Files of no known kind are listed only if nothing was judged: then one of them may be what the user meant.
     unread = [file for file in report.files if not file.read and (file.kind not in (OTHER, UNKNOWN) or not report.events)]
     yield from (f"not read: {file.path}, {file.kind}: {file.why}" for file in unread[:UNREAD])
     if len(unread) > UNREAD:

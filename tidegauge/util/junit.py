@@ -199,7 +199,7 @@ class JobSummary:
 
     @property
     def verdict(self) -> str:
-        """The outcome in a few words."""
+        """What is unexpected, in a few words; or that nothing is, or was decided."""
         parts = [f"{len(self.unexpected)} unexpected"] if self.unexpected else []
         parts += [f"{len(self.stale)} stale"] if self.stale else []
         undecided = "nothing was decided" if self.exit_code == UNDECIDED else "nothing unexpected"

@@ -99,7 +99,7 @@ def _caused(cause: Event, event: Event) -> bool:
 
 
 def _alike(cause: Event, event: Event, field: str) -> bool:
-    """Return whether two events agree in a field; sets of nodes in any order. One that has not the field agrees."""
+    """Return whether two events agree in a field: sets of nodes in any order, a missing field with any value."""
     # A source that leaves a field out contradicts nothing.
     if field not in cause.fields or field not in event.fields:
         return True

@@ -5,10 +5,9 @@ the kernel once; it pays where traces are made of few different events (the tabl
 
 Other packages import the automaton from here only; its parts are private to it:
 
-    AdaptiveJudge -> lazy_automaton -> kernel.transitions    a hash table of transitions, learnt one by one from the kernel
-                                       kernel.pools, packed  its states: each distinct memory of the judge once, as bytes
-                                       known_transitions     the transitions known so far as a double array, for speed
-                                       kernel.double_array
+    AdaptiveJudge -> lazy_automaton -> transitions   a hash table of transitions, learnt one by one from the kernel
+                                       one_event     its states: each distinct memory of the judge once, as bytes
+                                       double_array  the transitions known so far as a double array, for speed
 
 Rules of this file
 

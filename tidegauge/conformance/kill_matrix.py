@@ -45,7 +45,10 @@ class Fate(Enum):
 
 @dataclass(frozen=True)
 class Judged:
-    """The fate of one wrong implementation; `by_rule` counts failing traces, most first. `says` is the refusal, if any."""
+    """The fate of one wrong implementation, and within which bounds.
+
+    `by_rule` counts failing traces, most first; `exercised` are the rules that were checked at all; `says` is the refusal.
+    """
 
     fate: Fate
     by_rule: Mapping[str, int]
@@ -64,7 +67,7 @@ class Kill:
 
 
 def kill(fault: Fault, seed: int = DEFAULT_SEED) -> Kill:
-    """Judge the fault's traces within its own bounds, or growing ones."""
+    """Judge the fault's traces within its own bounds, or growing ones; `seed` is that of the walks."""
     return Kill(fault, judged_within(shown_in(fault), fault.rules, seed=seed))
 
 
@@ -91,7 +94,10 @@ def judged_within(
     switches: Mapping[str, bool | str] | None = None,
     seed: int = DEFAULT_SEED,
 ) -> Judged:
-    """Judge the traces of a generation with wrong rules or switches by that generation, until a rule fails."""
+    """Judge the traces of wrong `rules`, or of `switches` that are set otherwise, in one model after the other.
+
+    Each model judges them by its own profile, which is right. Stop at the first model in which a rule fails.
+    """
     outcome = Judged(Fate.SHOWS_NOTHING, {}, places[-1].bounds, 0)
     for place in places:
         wrong = profile_named(place.profile).switched(switches or {})
@@ -117,6 +123,7 @@ def _judged(place: RevealingModel, graph: Graph, seed: int) -> Judged:
     judgement = judge(table.distinct(walks.edges, walks.lengths), config)
     failing = Counter({rule: tally.failed_traces for rule, tally in judgement.tallies.items() if tally.failed})
     exercised = frozenset(rule for rule, tally in judgement.tallies.items() if tally.held or tally.failed)
+    # An edge of a walk stands for some events: from the row of a failure follows the edge at which the walk fails.
     first = np.cumsum(walks.lengths) - walks.lengths + 1  # after the pseudo edge of the initial state
     events = np.cumsum(np.diff(table.first_row)[walks.edges])  # by the end of each edge
     upto = {failure: np.searchsorted(events, failure.row, side="right") + 1 for failure in judgement.failures}
@@ -127,7 +134,7 @@ def _judged(place: RevealingModel, graph: Graph, seed: int) -> Judged:
 
 
 def _right_takes(place: RevealingModel, graph: Graph, table: EdgeTable, walk: Sequence[int]) -> bool:
-    """Return whether the right implementation can take the walk over these edges."""
+    """Return whether the right implementation can take the walk over these edges of the faulty graph."""
     walker = _walker(place)
     cluster = walker.start
     for edge in walk:

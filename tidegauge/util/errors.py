@@ -14,4 +14,4 @@ class SpecError(TidegaugeError):
 
 
 CONFORMS, FAILS, BAD, UNDECIDED = 0, 1, 2, 3
-"""Nothing differs; a rule fails, or a step differs; bad usage or bad input; nothing could be decided."""
+"""The exit codes: nothing differs; a rule fails, or a step differs; bad usage or bad input; nothing could be decided."""

@@ -1,4 +1,7 @@
-"""Files that are written whole or not at all, directories that are the user's alone, and the user's cache directory."""
+"""Files that are written whole or not at all, directories that are the user's alone, the user's cache directory, and URIs.
+
+A `target` is a file or directory that a command writes, as the user named it.
+"""
 
 import os
 import re
@@ -21,7 +24,10 @@ from tidegauge.util.errors import UsageError
 
 @contextmanager
 def replacing(target: str | Path, follow: bool = True) -> Iterator[Path]:
-    """Yield the path of a file that replaces `target` at the end of the block; without `follow` also where it is a link."""
+    """Yield the path of a file to write, which replaces `target` at the end of the block.
+
+    A link stays, and the file that it leads to is replaced; without `follow` the link itself is replaced (rule 1).
+    """
     writable(target)
     final = Path(os.path.realpath(target)) if follow else Path(target)
     # A device or a pipe, such as /dev/stdout, is written itself: another file must not take its place.
@@ -72,12 +78,13 @@ def directory(target: str | Path) -> Path:
 
 
 def version_of_status(status: Any) -> tuple[int, ...]:
-    """Return what changes when the content of a file does, of its status here or on another file system."""
-    # The time of change of the inode, which nobody can set; other file systems than ours have neither.
+    """Return numbers that change when the content of a file does, from its status: os.stat's, or of another file system."""
+    # st_ctime is the time at which the inode changed, which nobody can set; other file systems may lack both of the last.
     return status.st_size, status.st_mtime_ns, getattr(status, "st_ctime_ns", 0), getattr(status, "st_ino", 0)
 
 
 def _refuse_uri(target: str | Path) -> None:
+    """Raise UsageError if a target is a URI."""
     # Otherwise s3://BUCKET would become a local directory `s3:` with BUCKET in it.
     if uri := elsewhere(target):
         raise _refused(uri, "a path of this machine", "a URI")
@@ -103,10 +110,11 @@ def private_directory(place: str | Path, *below: str) -> Path | None:
     folder = Path(os.path.abspath(place))  # noqa: PTH100  not resolved: a link of another user in the way must be seen
     with suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        named, meant = (folder, *folder.parents), Path(os.path.realpath(folder))
-        if not all(path.lstat().st_uid in {0, os.getuid()} for path in named):
+        # Rule 1: nothing on the way is another user's, links included, and no real directory can be changed by others.
+        resolved = Path(os.path.realpath(folder))
+        if not all(path.lstat().st_uid in {0, os.getuid()} for path in (folder, *folder.parents)):
             return None
-        if not all(_only_ours_to_change(path.stat()) for path in (meant, *meant.parents)):
+        if not all(_only_ours_to_change(path.stat()) for path in (resolved, *resolved.parents)):
             return None
         for name in below:
             folder /= name
@@ -123,6 +131,7 @@ def private_directory(place: str | Path, *below: str) -> Path | None:
 
 
 def _made(folder: Path) -> Path | None:
+    """Return a directory, made if it does not exist; None if it cannot be made or written to."""
     with suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return folder if os.access(folder, os.W_OK) else None
@@ -131,8 +140,10 @@ def _made(folder: Path) -> Path | None:
 
 def _only_ours_to_change(status: os.stat_result) -> bool:
     """Return whether nobody but root and this user can replace what lies in a directory of this status."""
-    others = status.st_mode & stat.S_IWOTH or (status.st_mode & stat.S_IWGRP and not _is_group_of_one(status.st_gid))
-    return status.st_uid in {0, os.getuid()} and (not others or bool(status.st_mode & stat.S_ISVTX))
+    group_writes = status.st_mode & stat.S_IWGRP and not _is_group_of_one(status.st_gid)
+    others_write = status.st_mode & stat.S_IWOTH or group_writes
+    # In a sticky directory, as /tmp is, only its owner can replace a file.
+    return status.st_uid in {0, os.getuid()} and (not others_write or bool(status.st_mode & stat.S_ISVTX))
 
 
 def _is_group_of_one(group: int) -> bool:
@@ -155,6 +166,7 @@ def cache(name: str) -> Path:
 # Names of files that may be URIs. No credentials in messages: a message that quotes a URI quotes it `without_keys`.
 
 _KEYS = re.compile(r"(?<=://)[^/?#]*@")
+"""The user and password of a URI, as in s3a://KEY:SECRET@BUCKET."""
 
 
 def is_uri(name: str) -> bool:
@@ -168,5 +180,5 @@ def without_keys(uri: str) -> str:
 
 
 def elsewhere(name: str | Path) -> str | None:
-    """Return the URI without keys if a name is one where a local path is expected; None if it is a path."""
+    """Return the URI, without keys, if a name that should be a local path is a URI; None if it is a path."""
     return without_keys(str(name)) if is_uri(str(name)) and not Path(name).exists() else None

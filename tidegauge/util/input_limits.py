@@ -1,4 +1,4 @@
-"""The bounds of what is taken from a file that somebody sent: whatever it is, memory and time have a limit.
+"""Read files that somebody sent within bounds: whatever they are, memory and time have a limit.
 
 Rules of this file
 
@@ -19,31 +19,36 @@ from typing import BinaryIO
 
 LONGEST_LINE = 1 << 20
 LONGEST_LINE_VARIABLE = "TIDEGAUGE_LONGEST_LINE"
-"""Bytes of a line: a longer one is a problem, and is passed over; and the environment variable that changes it."""
+"""Bytes of the longest line that is read, and the environment variable that changes that; a longer line is left out."""
 
 FOLLOW_LINKS_VARIABLE = "TIDEGAUGE_FOLLOW_LINKS"
 """The environment variable for --follow-links."""
 
 MOST_RATIO, RATIO_FROM = 100, 16 << 20
-"""How many times its packed bytes a gzip file may unpack to, and the bytes from which that counts. Logs reach 10 to 50."""
+"""How many times its packed bytes a gzip file may unpack to, and from how many unpacked bytes on. Logs reach 10 to 50."""
 
-UNPACKED_AT_ONCE, LOOKED_AT = 4 << 20, 1 << 14
+UNPACKED_AT_ONCE = 4 << 20
+"""Bytes of the largest piece that is unpacked at once."""
+
+SEARCH_WINDOW = 1 << 14
+"""Bytes that are read first to find a line break."""
 
 
 def longest_line() -> int:
-    """Return the longest length of a line, in bytes."""
-    given = os.environ.get(LONGEST_LINE_VARIABLE, "")
-    return int(given) if given.isascii() and given.isdecimal() and int(given) else LONGEST_LINE
+    """Return the bytes of the longest line that is read: the default, or what the environment variable says."""
+    value = os.environ.get(LONGEST_LINE_VARIABLE, "")
+    return int(value) if value.isascii() and value.isdecimal() and int(value) else LONGEST_LINE
 
 
 def follows_links() -> bool:
-    """Return whether links that lead out of what was named are followed."""
+    """Return whether links are followed that lead out of the directory that the user named (--follow-links)."""
     return os.environ.get(FOLLOW_LINKS_VARIABLE) == "1"
 
 
 def read_regular(path: Path, most: int) -> bytes:
     """Read a whole file of at most so many bytes. Raises OSError for a larger one, a pipe or a device."""
-    # O_NONBLOCK: to open a FIFO would wait for its writer. What was opened is looked at, and not what had the name before.
+    # O_NONBLOCK: opening a FIFO would wait for its writer. fstat is of the file that was opened, which may have been put in
+    # the place of another after a look at its name.
     with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:  # noqa: PTH123  a descriptor
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(0, "a pipe, a device or another thing that is no file", str(path))
@@ -54,7 +59,8 @@ def read_regular(path: Path, most: int) -> bytes:
 
 
 def size_on_disk(status: os.stat_result) -> int:
-    """Return the bytes of a file without its holes."""
+    """Return the bytes of a file without its holes, from its status."""
+    # st_blocks counts blocks of 512 bytes (stat(2)), and does not exist on Windows.
     return min(status.st_size, getattr(status, "st_blocks", status.st_size) * 512)
 
 
@@ -65,6 +71,7 @@ def pieces_on_disk(file: BinaryIO, size: int) -> Iterator[bytes]:
     is just too long, which is what is reported of it.
     """
     descriptor, status = file.fileno(), os.fstat(file.fileno())
+    # No holes, or none that can be found: read it as it is.
     if not hasattr(os, "SEEK_DATA") or not stat.S_ISREG(status.st_mode) or size_on_disk(status) == status.st_size:
         yield from iter(partial(file.read, size), b"")
         return
@@ -77,7 +84,7 @@ def pieces_on_disk(file: BinaryIO, size: int) -> Iterator[bytes]:
             # ENXIO: no data follows. Any other error: the file system does not tell holes, and all of it is data.
             begin, end = (status.st_size if error.errno == errno.ENXIO else at), status.st_size
         hole = min(begin - at, longest_line() + 1)
-        yield from (b"\0" * min(size, left) for left in range(hole, 0, -size))
+        yield from (b"\0" * min(size, remaining) for remaining in range(hole, 0, -size))
         at = begin
         while at < end and (piece := os.pread(descriptor, min(size, end - at), at)):
             at += len(piece)
@@ -88,13 +95,13 @@ def pieces_on_disk(file: BinaryIO, size: int) -> Iterator[bytes]:
 
 
 def has_long_line(path: Path) -> bool:
-    """Return whether a file, of which no more than a few bytes are read, has a line that is too long."""
-    longest, at = longest_line(), 0
+    """Return whether a file has a line that is too long; of most of it no more is read than a window with a line break."""
+    longest, at = longest_line(), 0  # `at`: the beginning of a line
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         while size - at > longest:
             # The last line break within the length that a line may have: nearly always it is in the last bytes of it.
-            for window in (min(longest, LOOKED_AT), longest):
+            for window in (min(longest, SEARCH_WINDOW), longest):
                 file.seek(at + longest + 1 - window)
                 end = file.read(window).rfind(b"\n") + 1
                 if end:
@@ -106,11 +113,14 @@ def has_long_line(path: Path) -> bool:
 
 
 class UnpackingError(OSError):
-    """Data that is no gzip, or that unpacks to too much; the bytes before it were yielded."""
+    """Data that is not gzip, or that unpacks to too much; what came before it was yielded."""
 
 
 def unpacked(packed: Iterable[bytes]) -> Iterator[bytes]:
-    """Unpack gzip, of one member or several, in pieces of at most UNPACKED_AT_ONCE bytes. Raises UnpackingError."""
+    """Unpack pieces of a gzip file, of one member or several; yield at most UNPACKED_AT_ONCE bytes at a time.
+
+    Raises UnpackingError.
+    """
     # wbits=31: with the header of gzip.
     unpack = zlib.decompressobj(wbits=31)
     packed_size = unpacked_size = 0
@@ -120,6 +130,7 @@ def unpacked(packed: Iterable[bytes]) -> Iterator[bytes]:
             raw = piece.lstrip(b"\0") if unpack.eof else piece
             packed_size += len(piece)
             while raw:
+                # The next member needs an object of its own.
                 if unpack.eof:
                     unpack = zlib.decompressobj(wbits=31)
                 content = unpack.decompress(raw, UNPACKED_AT_ONCE)
@@ -135,7 +146,7 @@ def unpacked(packed: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def at_most(most: int, pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the pieces. Raises ValueError where they have more bytes than that together."""
+    """Yield the pieces. Raises ValueError as soon as they have more than `most` bytes together."""
     size = 0
     for piece in pieces:
         size += len(piece)
@@ -145,63 +156,66 @@ def at_most(most: int, pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 class LineBound:
-    """Takes bytes in pieces; hands on complete lines. A line above the longest length becomes an empty one.
+    """Takes bytes in pieces that end anywhere; returns complete lines. A line that is too long becomes an empty one.
 
-    `dropped` has the numbers of such lines, the first being 1, since it was cleared last.
+    `dropped` has the numbers of such lines, counted from 1; the caller clears it.
     """
 
     def __init__(self) -> None:
         """Begin before the first line."""
         self._longest = longest_line()
-        self._left: list[bytes] = []
-        self._waiting = 0
-        self._lines = 0
+        # The unfinished line: its pieces, none if it is too long already, and its bytes so far.
+        self._unfinished: list[bytes] = []
+        self._unfinished_size = 0
         self._in_long_line = False
+        self._lines = 0
         self.dropped: list[int] = []
 
     def feed(self, piece: bytes) -> bytes:
-        """Return the lines that are complete now."""
+        """Take the next piece; return the lines that are complete now, with their line feeds."""
         end = piece.rfind(b"\n") + 1
         if not end:
-            self._wait(piece)
+            self._add_to_unfinished(piece)
             return b""
-        first = piece.find(b"\n") + 1
-        if self._in_long_line or self._waiting + first - 1 > self._longest:
+        first_end = piece.find(b"\n") + 1
+        if self._in_long_line or self._unfinished_size + first_end - 1 > self._longest:
             self.dropped.append(self._lines + 1)
             # An empty line has its place, so that the others keep their numbers.
-            content = b"\n" + self._bounded(piece[first:end], self._lines + 1)
+            content = b"\n" + self._bounded(piece[first_end:end], self._lines + 1)
         else:
-            content = b"".join([*self._left, self._bounded(piece[:end], self._lines)])
-        self._left, self._waiting, self._in_long_line = [], 0, False
+            content = b"".join([*self._unfinished, self._bounded(piece[:end], self._lines)])
+        self._unfinished, self._unfinished_size, self._in_long_line = [], 0, False
         self._lines += content.count(b"\n")
         if end < len(piece):
-            self._wait(piece[end:])
+            self._add_to_unfinished(piece[end:])
         return content
 
     def end(self) -> bytes:
-        """Return what waits for its end, empty if it is too long."""
-        left, too_long = b"".join(self._left), self._in_long_line
-        self._left, self._waiting, self._in_long_line = [], 0, False
+        """Return the unfinished last line, empty if it is too long."""
+        line, too_long = b"".join(self._unfinished), self._in_long_line
+        self._unfinished, self._unfinished_size, self._in_long_line = [], 0, False
         if too_long:
             self.dropped.append(self._lines + 1)
-        return left
+        return line
 
-    def _wait(self, rest: bytes) -> None:
-        self._waiting += len(rest)
-        if self._in_long_line or self._waiting > self._longest:
-            self._left, self._in_long_line = [], True
+    def _add_to_unfinished(self, piece: bytes) -> None:
+        """Keep a piece of the unfinished line; drop all of the line if it is too long by now."""
+        self._unfinished_size += len(piece)
+        if self._in_long_line or self._unfinished_size > self._longest:
+            self._unfinished, self._in_long_line = [], True
         else:
-            self._left.append(rest)
+            self._unfinished.append(piece)
 
-    def _bounded(self, lines: bytes, before: int) -> bytes:
-        """Empty the lines that are too long; `before` them there were so many lines."""
-        kept, at, begin = [], 0, 0
+    def _bounded(self, lines: bytes, lines_before: int) -> bytes:
+        """Return complete lines with those emptied that are too long; `lines_before` them there were so many lines."""
+        parts, at, begin = [], 0, 0  # `at`: the beginning of a line; `begin`: of what is not in `parts` yet
         # A line break is looked for a whole length ahead: most lines are stepped over without a look.
         while len(lines) - at > self._longest:
             last = lines.rfind(b"\n", at, at + self._longest + 1)
+            # The line at `at` is too long: leave its text out, and go on at its line feed.
             if last < 0:
-                kept.append(lines[begin:at])
-                self.dropped.append(before + lines.count(b"\n", 0, at) + 1)
+                parts.append(lines[begin:at])
+                self.dropped.append(lines_before + lines.count(b"\n", 0, at) + 1)
                 begin = at = lines.find(b"\n", at)
             at = last + 1 if last >= 0 else at + 1
-        return b"".join([*kept, lines[begin:]]) if kept else lines
+        return b"".join([*parts, lines[begin:]]) if parts else lines

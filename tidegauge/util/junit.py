@@ -47,7 +47,7 @@ class JUnitSuite:
 
 
 def write_junit_xml(path: Path, name: str, suites: Sequence[JUnitSuite], seconds: float | None = None) -> None:
-    """Write the suites of a run called `name`. Counts are those of the cases, of the run those of all suites."""
+    """Write the suites of a run called `name` to a file; `seconds` is the time of the whole run."""
     root = ElementTree.Element("testsuites", name=visible(name))
     _set_totals(root, [case for suite in suites for case in suite.cases], seconds)
     root.extend(map(_suite_element, suites))
@@ -76,7 +76,7 @@ def _suite_element(suite: JUnitSuite) -> ElementTree.Element:
 
 
 def _set_totals(element: ElementTree.Element, cases: Sequence[JUnitCase], seconds: float | None) -> None:
-    """Set the numbers of cases by outcome, and the time, as attributes."""
+    """Set the numbers of cases by outcome, and the time if it is known, as attributes of a suite or a run."""
     counts = {"tests": len(cases)}
     for plural, outcome in (
         ("failures", JUnitOutcome.FAILURE),
@@ -88,6 +88,7 @@ def _set_totals(element: ElementTree.Element, cases: Sequence[JUnitCase], second
 
 
 def _time(seconds: float | None) -> dict[str, str]:
+    """Return the attribute with the time of a case or suite; none if it is not known."""
     return {} if seconds is None else {"time": f"{seconds:.3f}"}
 
 
@@ -119,7 +120,7 @@ FLAKY = "flaky:"
 
 
 class KnownFailure(NamedTuple):
-    """A line of the list: where it is, why the case fails, and whether it does so only at times."""
+    """A line of the list of known failures: where it is, why the case fails, and whether it does so only at times."""
 
     where: str
     reason: str
@@ -127,12 +128,15 @@ class KnownFailure(NamedTuple):
 
 
 def known_failures(place: Path, cases: Collection[str] | None = None) -> Mapping[str, KnownFailure]:
-    """Read a list; return its lines by the id of the case. Raises UsageError, also for an id of none of the `cases`."""
+    """Read the list of known failures in a file; return its lines by the id of the case.
+
+    Raises UsageError if there is no such file or, where the `cases` of the run are given, for the id of none of them.
+    """
     try:
         lines = place.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as problem:
         raise UsageError(f"{place}: expected a file of ids; seen {problem}; make one, with an id per line") from None
-    known: dict[str, KnownFailure] = {}
+    by_id: dict[str, KnownFailure] = {}
     for number, line in enumerate(lines, start=1):
         text, _, reason = line.partition("#")
         name = text.strip().removeprefix(FLAKY).strip()
@@ -142,8 +146,8 @@ def known_failures(place: Path, cases: Collection[str] | None = None) -> Mapping
             raise UsageError(f"{place}:{number}: expected the id of a case; seen {name!r}; take the line out")
         flaky = text.strip().startswith(FLAKY)
         why = reason.strip() or ("fails at times" if flaky else "expected to fail")
-        known[name] = KnownFailure(f"{place}:{number}", why, flaky)
-    return known
+        by_id[name] = KnownFailure(f"{place}:{number}", why, flaky)
+    return by_id
 
 
 PASSED, SKIPPED, FAILED, ERROR = "passed", "skipped", "failure", "error"
@@ -167,12 +171,16 @@ class CaseResult(NamedTuple):
 
 @dataclass(frozen=True)
 class JobSummary:
-    """The results of a job. `stale`: the lines of the list that are, by id; `known`: the failures that the list has."""
+    """The results of a job, held against the list of known failures.
+
+    `unexpected` are the failures and errors that are not listed; `as_listed` the lines whose case fails, `stale` those that
+    have to be taken out (rule 2 of the list), both by the id of the case.
+    """
 
     title: str
     cases: tuple[CaseResult, ...]
     unexpected: tuple[CaseResult, ...]
-    known: Mapping[str, KnownFailure]
+    as_listed: Mapping[str, KnownFailure]
     stale: Mapping[str, KnownFailure]
 
     def count(self, outcome: str) -> int:
@@ -187,11 +195,11 @@ class JobSummary:
         if self.unexpected:
             return BAD
         # A known failure was decided too.
-        return CONFORMS if self.count(PASSED) or self.known else UNDECIDED
+        return CONFORMS if self.count(PASSED) or self.as_listed else UNDECIDED
 
     @property
     def verdict(self) -> str:
-        """The outcome in a few words."""
+        """What is unexpected, in a few words; or that nothing is, or was decided."""
         parts = [f"{len(self.unexpected)} unexpected"] if self.unexpected else []
         parts += [f"{len(self.stale)} stale"] if self.stale else []
         undecided = "nothing was decided" if self.exit_code == UNDECIDED else "nothing unexpected"
@@ -199,7 +207,7 @@ class JobSummary:
 
 
 def read_cases(path: Path) -> tuple[str, list[CaseResult]]:
-    """Return the name of a run and its cases from a JUnit file. Raises UsageError for what is none."""
+    """Return the name of a run and its cases from a JUnit file. Raises UsageError for a file that is not JUnit."""
     try:
         root = ElementTree.parse(path).getroot()
     except (OSError, ElementTree.ParseError) as problem:
@@ -218,21 +226,22 @@ def _case(element: ElementTree.Element) -> CaseResult:
     name = element.get("name", "")
     # A parametrized test of pytest is called by its parameter, which is the id of the case.
     parameter = _PARAMETER.match(name)
+    case_id = visible(parameter[1] if parameter else name)
     for outcome in (ERROR, FAILED, SKIPPED):
-        found = element.find(outcome)
-        if found is not None:
-            message, details = found.get("message", ""), found.text or ""
-            return CaseResult(visible(parameter[1] if parameter else name), outcome, message, details)
-    return CaseResult(visible(parameter[1] if parameter else name), PASSED, "", "")
+        outcome_element = element.find(outcome)
+        if outcome_element is not None:
+            return CaseResult(case_id, outcome, outcome_element.get("message", ""), outcome_element.text or "")
+    return CaseResult(case_id, PASSED, "", "")
 
 
 def summarize(title: str, cases: Sequence[CaseResult], known_by_id: Mapping[str, KnownFailure]) -> JobSummary:
-    """Hold the cases against the list of known failures."""
-    outcomes: dict[str, set[str]] = {}
+    """Hold the cases of a run against the list of known failures, and return the summary; `title` names the run."""
+    outcomes: dict[str, set[str]] = {}  # several cases may have one id
     for case in cases:
         outcomes.setdefault(case.id, set()).add(case.outcome)
     unexpected = tuple(case for case in cases if case.outcome in (FAILED, ERROR) and case.id not in known_by_id)
     failing = {name: line for name, line in known_by_id.items() if outcomes.get(name, set()) & {FAILED, ERROR}}
+    # A case that was only skipped proves nothing: its line stays.
     stale = {
         name: line
         for name, line in known_by_id.items()
@@ -265,7 +274,7 @@ def markdown(summary: JobSummary) -> str:
     if len(summary.unexpected) > FAILURES_SHOWN:
         lines += [f"and {len(summary.unexpected) - FAILURES_SHOWN} more", ""]
     rows = [("stale: take it out", name, line) for name, line in summary.stale.items()]
-    rows += [("flaky" if line.flaky else "known", name, line) for name, line in summary.known.items()]
+    rows += [("flaky" if line.flaky else "known", name, line) for name, line in summary.as_listed.items()]
     if rows:
         lines += ["| listed failure | id | reason |", "|---|---|---|"]
         lines += [f"| {kind} | {_code(name)} | {_code(f'{line.where}: {line.reason}')} |" for kind, name, line in rows]
@@ -273,9 +282,9 @@ def markdown(summary: JobSummary) -> str:
 
 
 def _fenced(case: CaseResult) -> Iterable[str]:
-    """Return the lines of a code block of Markdown with what a case printed, at most LONGEST characters of it."""
+    """Return the lines of a code block of Markdown with the details of a case, about LONGEST characters of them."""
     text = shortened(visible_lines(case.details.strip() or case.message), LONGEST)
-    # Longer than any in the text, which could end it otherwise.
+    # A fence longer than any run of backticks in the text, which could end the block otherwise.
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     return [f"{fence}text", text, fence, ""]
 
@@ -287,6 +296,7 @@ def _code(text: str) -> str:
 
 
 def _html(text: str) -> str:
+    """Return one line of text escaped for HTML inside Markdown."""
     return visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -301,12 +311,15 @@ def on_github() -> bool:
 
 
 def annotations(name: str, stories: Sequence[str]) -> list[str]:
-    """Return a workflow command per story, which the run's page shows as an error."""
+    """Return a workflow command of GitHub for each story, which the run's page shows as an error.
+
+    A story is a text of several lines; its first line is in the title of the error, after `name`.
+    """
     return [f"::error title={_property(f'{name} {story.splitlines()[0]}')}::{_data(story)}" for story in stories]
 
 
 def summary_annotations(summary: JobSummary) -> list[str]:
-    """Return those of a summary: a command per unexpected failure, and one per stale line."""
+    """Return the annotations of a summary: a workflow command per unexpected failure, and one per stale line."""
     stories = [
         shortened(f"{case.id}: {case.message}\n{visible_lines(case.details)}", LONGEST)
         for case in summary.unexpected[:FAILURES_SHOWN]
@@ -316,11 +329,12 @@ def summary_annotations(summary: JobSummary) -> list[str]:
 
 
 def _data(text: str) -> str:
-    """Escape what would end a workflow command."""
+    """Escape the message of a workflow command, whose line end would end the command."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:
+    """Escape a property of a workflow command, such as its title, which a colon or a comma would end."""
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 

@@ -21,6 +21,7 @@ PACKAGE_ROOT = Path(__file__).parents[2]
 SAFE_PATH_VARIABLE = {"PYTHONSAFEPATH": "1"}
 """For processes that another program starts, such as Spark: `-P` as an environment variable (Python 3.11)."""
 
+# Put the package's root on the path if it is not there, take it out of the arguments, and run the module named next.
 _RUN_MODULE = "import runpy, sys; root = sys.argv.pop(1); root in sys.path or sys.path.insert(0, root); "
 _RUN_MODULE += "module = sys.argv[1]; sys.argv[:2] = sys.argv[:1]; runpy.run_module(module, None, '__main__', True)"
 
@@ -37,6 +38,8 @@ def bare_python_command(script: str, *arguments: str) -> list[str]:
 
 
 class _SafePathProcess(SpawnProcess):
+    """A process of multiprocessing that starts in safe-path mode."""
+
     @staticmethod
     def _Popen(process_obj: Any) -> Any:  # noqa: N802  multiprocessing's name
         with _safe_path_flag():
@@ -44,12 +47,14 @@ class _SafePathProcess(SpawnProcess):
 
 
 class _SafePathContext(SpawnContext):
+    """The context of multiprocessing that makes such processes."""
+
     Process = _SafePathProcess
 
 
 def process_context() -> SpawnContext:
     """Return a context of multiprocessing that starts processes, and the tracker of their resources, in safe-path mode."""
-    # The first lock or pipe would start the tracker.
+    # Started here: the first lock or pipe would start the tracker without the flag.
     with _safe_path_flag():
         resource_tracker.ensure_running()
     return _SafePathContext()
@@ -58,8 +63,8 @@ def process_context() -> SpawnContext:
 @contextmanager
 def _safe_path_flag() -> Iterator[None]:
     """Start the Python processes of multiprocessing with -P within the block."""
-    # multiprocessing passes on the flags of this interpreter, and has no way to add one. The environment variable would be
-    # inherited by the programs that a worker starts, adapters among them.
+    # multiprocessing passes on the flags of this interpreter and offers no way to add one, so its function is replaced. The
+    # environment variable would be inherited by the programs that a worker starts, adapters among them.
     module: Any = util
     before = module._args_from_interpreter_flags
     module._args_from_interpreter_flags = lambda: list(dict.fromkeys([*before(), "-P"]))

@@ -1,4 +1,4 @@
-"""Text that a sender wrote, as a report may show it: it cannot speak for us.
+"""Make text from the input fit to be shown: whoever wrote it cannot make it look like ours.
 
 Rules of this file
 
@@ -11,39 +11,42 @@ Rules of this file
 
 import re
 
-_NOT_IN_LINES = re.compile(r"[^\n -~]")
+_NOT_ASCII = re.compile(r"[^\n -~]")
+"""A character that is neither printable ASCII nor a line feed, and so may be unprintable."""
 _COLOUR = re.compile(r"(\x1b\[[\d;]*m)")
+"""An escape sequence that sets the colour of a terminal; a group, so that `split` keeps it."""
 
 
 def visible(text: str) -> str:
     """Return the text with everything escaped that is no printable character: `\\x1b`, `\\n`, `\\u202e`."""
-    # Nearly every text is printable, and to ask takes nothing.
+    # Nearly every text is printable, and isprintable is fast.
     return text if text.isprintable() else "".join(map(_escaped, text))
 
 
 def visible_lines(text: str) -> str:
-    """Return a text of several lines, each of our making, with everything else escaped; colours stay."""
-    # A last look at what is printed: what a writer has forgotten does not reach the terminal.
+    """Return a text of several lines with what is not printable escaped, but for line feeds and the escapes of colours.
+
+    A tab becomes four spaces.
+    """
+    # For output as a whole, whose lines and colours are ours: what a writer forgot to escape does not reach the terminal.
     return "\n".join(line if line.isprintable() else _visible_but_colours(line) for line in text.split("\n"))
 
 
 def shortened(text: str, most: int) -> str:
-    """Return at most so many characters of a text: whole lines or, of a long line, whole words, then `..`."""
+    """Return about `most` characters of a text, and `..` where it is longer: whole lines, or of a long line whole words."""
     if len(text) <= most:
         return text
-    kept = text[:most]
+    beginning = text[:most]
     for gap in "\n ":
-        # A line that is most of the text is cut at a word: without it the others say little.
-        if (end := kept.rfind(gap)) > 0 and 2 * end >= most:
-            return f"{kept[:end]}{gap}.."
-    return f"{kept} .."
+        # At the last line end, or else the last space; not where less than half would be left.
+        if (end := beginning.rfind(gap)) > 0 and 2 * end >= most:
+            return f"{beginning[:end]}{gap}.."
+    return f"{beginning} .."
 
 
 def printable_json(text: str) -> str:
-    """Return JSON with JSON's escapes for what is no printable character; it has the same value."""
-    return _NOT_IN_LINES.sub(
-        lambda character: character[0] if character[0].isprintable() else _json_escape(character[0]), text
-    )
+    """Return a JSON document with JSON's escapes for what is no printable character; its value is the same."""
+    return _NOT_ASCII.sub(lambda character: character[0] if character[0].isprintable() else _json_escape(character[0]), text)
 
 
 def _escaped(character: str) -> str:
@@ -51,7 +54,8 @@ def _escaped(character: str) -> str:
 
 
 def _visible_but_colours(line: str) -> str:
-    parts = _COLOUR.split(line)
+    """Return a line with what is not printable escaped, but for the escapes of colours."""
+    parts = _COLOUR.split(line)  # text and colours in turn: every second part is a colour
     return "".join(part if at % 2 else visible(part.replace("\t", "    ")) for at, part in enumerate(parts))
 
 

@@ -1,4 +1,4 @@
-"""A map over processes, for work that takes a core each; and how long runs report their progress."""
+"""A map over processes, for work that takes a core each; rare garbage collection; types that long runs share."""
 
 import gc
 import os
@@ -28,7 +28,7 @@ def collect_garbage_rarely() -> None:
 
 @contextmanager
 def workers(processes: int) -> Iterator[Callable[..., Iterator[Any]]]:
-    """Provide a map over so many processes; none of them is left afterwards."""
+    """Yield a map over so many processes, as ProcessPoolExecutor.map; no process is left after the block."""
     # Every command imports this module, few have a pool to wait for.
     import multiprocessing  # noqa: PLC0415
     from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415

@@ -1,5 +1,9 @@
 """check(paths): judge whatever the paths hold, and report.
 
+A path holds parts, one for each cluster; a part comes in batches of traces (conformance.checking.inputs). The judgement on a
+batch has a tally for each rule: how many checks held, failed or could not be decided. A report adds the tallies up, gives
+each rule and each input a verdict, and explains the worst failures.
+
 Rules of this file
 
 1. A large NDJSON file is judged as columns; where something failed it is read again line by line, to give the line.
@@ -64,6 +68,7 @@ from tidegauge.util.errors import BAD, CONFORMS, FAILS, UNDECIDED, TidegaugeErro
 from tidegauge.util.workers import Echo
 
 Origin = TypeVar("Origin")
+"""What a caller keeps beside a failure to find where it came from: its batch, or the name of its trace."""
 
 EXPLAINED_FAILURES = 10
 """Failures that a report explains by default."""
@@ -74,7 +79,7 @@ WORST = ("DATA-03", "DATA-01", "DATA-02", "READ-01", "ACK-01")
 
 @dataclass(frozen=True)
 class JudgedBatch:
-    """A batch with its judgement."""
+    """A batch with its judgement; `path` is the input that it came from."""
 
     batch: InputBatch
     judgement: Judgement
@@ -105,13 +110,9 @@ class CheckedInput:
 
     @property
     def depends_on_order(self) -> dict[str, tuple[int, int]]:
-        """Return by rule how many checks depend on the order of lines, and how many there are."""
-        rules = sorted(rule for rule, depends in self.checks if depends)
-        return {
-            rule: (self.checks[rule, True], self.checks[rule, True] + self.checks.get((rule, False), 0))
-            for rule in rules
-            if self.checks[rule, True]
-        }
+        """By rule: how many of its checks depend on the order of concurrent lines, and how many checks it has in all."""
+        dependent = {rule: count for (rule, depends), count in sorted(self.checks.items()) if depends and count}
+        return {rule: (count, count + self.checks.get((rule, False), 0)) for rule, count in dependent.items()}
 
 
 @dataclass(frozen=True)
@@ -132,12 +133,13 @@ class Report:
     """What each file is that the paths hold, if that was asked for."""
 
     def with_story(self, story: Story) -> "Report":
-        """Return the report with a story, whose losses know which records the rules say were promised."""
+        """Return the report with a story; note in the story which lost records had been promised, as the rules found."""
         for explanation in self.explanations:
-            held, gone = explanation.values
-            if explanation.rule.id in ("DATA-01", "DATA-03") and held is not None and gone is not None:
-                story.note_broken_promises(explanation.tp, gone, held, explanation.rule.id == "DATA-03")
-        # What the judge has seen is there, though no line says what happened to it.
+            # Records up to the expected offset were committed (DATA-01) or acknowledged (DATA-03); a log lacks some of them.
+            promised_end, right_end = explanation.values
+            if explanation.rule.id in ("DATA-01", "DATA-03") and promised_end is not None and right_end is not None:
+                story.note_broken_promises(explanation.tp, right_end, promised_end, explanation.rule.id == "DATA-03")
+        # A selected partition without a line may be misspelled; where traces were judged, it was there all the same.
         unseen = (f"no line is about {', '.join(story.unseen)}: check the name",) if story.unseen and not self.traces else ()
         return replace(self, story=story, notes=(*self.notes, *unseen))
 
@@ -202,14 +204,16 @@ def check(
 
 
 def _parts(paths: Sequence[str | PathLike[str]], how: CheckOptions) -> Iterator[InputPart]:
+    """Yield the parts of all paths; one that is called as its source gets the name that the user wrote."""
     for path in paths:
+        # A pipe is copied into a file of another name.
         with open_input(path) as source:
             for part in read_input(source, how.layout, how.selection, how.span):
                 yield part._replace(name=str(path)) if part.name == source.name else part
 
 
 def check_parts(parts: Iterable[InputPart], how: CheckOptions, echo: Echo = lambda _line: None) -> Report:
-    """Judge the parts of some input as `check` does."""
+    """Judge parts of inputs as `check` does, batch by batch, and report on them; an input of the report is one part."""
     begin = time.perf_counter()
     inputs: list[CheckedInput] = []
     kept_batches: list[JudgedBatch] = []
@@ -239,8 +243,9 @@ def check_parts(parts: Iterable[InputPart], how: CheckOptions, echo: Echo = lamb
                 failures_kept += len(judgement.failures)
             traces, events = traces + judgement.traces, events + judgement.events
             echo(f"{name}: {traces:,} traces, {events:,} events judged")
-        made = checked_input(name, kind, findings, judgements_of_part)
-        inputs.append(replace(made, situations=seen, profiles=frozenset(profiles)))
+        # Made after the last batch, since `findings` are complete only then.
+        checked = checked_input(name, kind, findings, judgements_of_part)
+        inputs.append(replace(checked, situations=seen, profiles=frozenset(profiles)))
         judgements += judgements_of_part
         notes += [*findings.notes, *lost_disk_notes(lost)]
     rules = rule_verdicts(total_tallies(judgements))
@@ -257,7 +262,7 @@ def check_parts(parts: Iterable[InputPart], how: CheckOptions, echo: Echo = lamb
 
 
 def checked_input(path: str, kind: str, findings: InputFindings, judgements: Sequence[Judgement]) -> CheckedInput:
-    """Return the result of one path."""
+    """Return the result of one input from the judgements on its batches, and what was noted while it was read."""
     tallies = total_tallies(judgements)
     events = sum(judgement.events for judgement in judgements)
     missing = list(findings.missing)
@@ -280,7 +285,10 @@ def checked_input(path: str, kind: str, findings: InputFindings, judgements: Seq
 
 
 def overall_verdict(inputs: Sequence[CheckedInput]) -> Verdict:
-    """Return the worst verdict of the inputs. One without events has none: beside it the others do not pass either."""
+    """Return FAIL if an input fails, PASS if all pass, else INCONCLUSIVE; SUITE_ERROR if no input has a judged event.
+
+    An input without events keeps the others from passing.
+    """
     verdicts = {checked.verdict if checked.events else Verdict.SUITE_ERROR for checked in inputs}
     # Nothing was judged.
     if verdicts <= {Verdict.SUITE_ERROR}:
@@ -297,7 +305,11 @@ def judge_batch(
     problems: list[Problem],
     judge_columns: Callable[..., Judgement] = judge,
 ) -> Iterator[JudgedBatch]:
-    """Judge a batch; yields one judgement, or one for each batch that it is read again as. Appends to `problems`."""
+    """Judge a batch by its config, or by `profile` instead of the config's; yield the batch with its judgement.
+
+    A batch may be split into its traces, or be read again line by line: then each of these batches is yielded instead.
+    What cannot be judged is appended to `problems`. `judge_columns` has the signature of engine.judge.judge.
+    """
     config = batch.config if profile is None else replace(batch.config, profile=profile)
     unknown = unknown_profile_problem(batch.source, config, len(batch.stored))
     if unknown is not None:
@@ -309,6 +321,7 @@ def judge_batch(
     except TooLargeError as error:
         # Only a trace that is too large by itself is left out: the others of the batch are judged one by one.
         parts = list(_by_trace(batch))
+        # The batch is that trace.
         if not parts:
             name = batch.source if batch.traces is None else f"{batch.source}: {batch.traces[0].name}"
             do = "split it, or judge it by another --profile; the other traces are judged"
@@ -338,7 +351,7 @@ def judge_batch(
 
 
 def _by_trace(batch: InputBatch) -> Iterator[InputBatch]:
-    """Yield the traces of a batch as batches of one: one that cannot be judged must not cost the others."""
+    """Yield the parts of a batch that can be judged by themselves: its traces, or what it is line by line; else nothing."""
     if batch.traces is not None and len(batch.traces) > 1:
         for trace in batch.traces:
             yield replace(batch, stored=to_columns([trace], batch.config), traces=(trace,))
@@ -348,7 +361,7 @@ def _by_trace(batch: InputBatch) -> Iterator[InputBatch]:
 
 
 def unknown_profile_problem(source: str, config: Config, events: int) -> Problem | None:
-    """Return a problem if a config names a profile that this version does not know; then so many events are lost."""
+    """Return a problem if a config names a profile that this version does not know; `events` of the source are lost then."""
     try:
         profiles_named(config.profile, config.nodes)
     except TidegaugeError as error:
@@ -357,7 +370,7 @@ def unknown_profile_problem(source: str, config: Config, events: int) -> Problem
 
 
 def explain_failures(judged: Sequence[JudgedBatch], most: int) -> Iterator[Explanation]:
-    """Explain the worst failures, at most so many."""
+    """Yield explanations of the worst failures in these batches, at most `most`."""
     histories: HistoryCache = {}
     failures = ((origin, failure) for origin in judged for failure in origin.judgement.failures)
     for origin, failure in worst_first(failures)[:most]:
@@ -367,15 +380,16 @@ def explain_failures(judged: Sequence[JudgedBatch], most: int) -> Iterator[Expla
 
 
 def worst_first(failures: Iterable[tuple[Origin, Failure]]) -> list[tuple[Origin, Failure]]:
-    """Sort failures: lost records first, then one failure per rule, then the rest, each in their order."""
-    seen: set[str] = set()
+    """Sort failures: first one of each rule, those about lost records (WORST) before the others, then all the rest."""
+    rules: set[str] = set()
     firsts: list[tuple[Origin, Failure]] = []
     others: list[tuple[Origin, Failure]] = []
     for origin, failure in failures:
-        (others if failure.rule in seen else firsts).append((origin, failure))
-        seen.add(failure.rule)
+        (others if failure.rule in rules else firsts).append((origin, failure))
+        rules.add(failure.rule)
 
     def severity(pair: tuple[Origin, Failure]) -> int:
+        """Return the place of a failure's rule in WORST, or after all of them."""
         _, failure = pair
         return WORST.index(failure.rule) if failure.rule in WORST else len(WORST)
 
@@ -391,16 +405,16 @@ MOST_KEPT = 1000
 
 
 def merge_reports(reports: Sequence[Report], explained: int = EXPLAINED_FAILURES) -> Report:
-    """Merge reports on different inputs."""
+    """Merge reports on different inputs, or on shares of one; keep at most `explained` explanations."""
     inputs = tuple(checked for report in reports for checked in report.inputs)
+    explanations = _first_of_each_rule([explanation for report in reports for explanation in report.explanations])
     return Report(
         inputs=inputs,
         verdict=overall_verdict(inputs),
         rules=_rules([report.rules for report in reports]),
-        explanations=_first_of_each_rule([explanation for report in reports for explanation in report.explanations])[
-            :explained
-        ],
+        explanations=explanations[:explained],
         failures=sum(report.failures for report in reports),
+        # Shares are judged side by side.
         seconds=max((report.seconds for report in reports), default=0.0),
         notes=tuple(dict.fromkeys(note for report in reports for note in report.notes)),
         judged=tuple(judged for report in reports for judged in report.judged),
@@ -434,7 +448,7 @@ def merge_shares(shares: Sequence[CheckedInput]) -> CheckedInput:
 
 
 def _rules(parts: Sequence[Sequence[RuleVerdict]]) -> tuple[RuleVerdict, ...]:
-    """Add up the tallies of several reports, rule by rule, and return the verdicts on the sums."""
+    """Add up the tallies of several reports (`parts`), rule by rule, and return the verdicts on the sums."""
     tallies = {verdict.rule.id: verdict.tally for verdict in parts[0]}
     for part in parts[1:]:
         tallies = {verdict.rule.id: add_tallies(tallies[verdict.rule.id], verdict.tally) for verdict in part}

@@ -1,4 +1,4 @@
-"""Converts Kafka broker logs, NDJSON or Parquet into NDJSON, Parquet or ITF.
+"""Convert Kafka broker logs, NDJSON or Parquet into NDJSON, Parquet or ITF (the trace format of Apalache and Quint).
 
 Rules of this file
 
@@ -48,9 +48,9 @@ def convert(path: str | Path, target: str | Path, layout: str | None = None) -> 
 
 
 def read_whole(path: str | Path, layout: str | None = None, by_line: bool = False) -> tuple[list[InputBatch], list[Problem]]:
-    """Return the batches that a path holds, whose configs say what the source lacks, and what was wrong with it.
+    """Return the batches that a path holds, and what was wrong with it. The batches' configs say what the source lacks.
 
-    `by_line`: large NDJSON, too, with the names of its traces and the places of its events, which its columns do not have.
+    With `by_line` large NDJSON is read line by line, too: its columns have no names of traces and no places of events.
     """
     problems: list[Problem] = []
     batches: list[InputBatch] = []
@@ -60,7 +60,7 @@ def read_whole(path: str | Path, layout: str | None = None, by_line: bool = Fals
             # Read to the end first: the findings are complete only then.
             in_part = list(part_batches)
             if by_line:
-                in_part = [lines for batch in in_part for lines in ((batch,) if batch.by_line is None else batch.by_line())]
+                in_part = [b for batch in in_part for b in ([batch] if batch.by_line is None else batch.by_line())]
             batches += [replace(batch, config=_lacking(batch.config, findings.missing)) for batch in in_part]
             problems += findings.problems
     return batches, problems
@@ -96,7 +96,7 @@ def _write(batches: Sequence[InputBatch], target: Path) -> None:
 
 
 def _part(target: Path, number: int) -> Path:
-    """Return the file of a trace, counted from 1."""
+    """Return the ITF file of trace `number`, counted from 1: the target, or the target with the number in its name."""
     return target if number == 1 else target.with_name(f"{target.name.removesuffix(itf.SUFFIX)}.{number}{itf.SUFFIX}")
 
 
@@ -105,6 +105,7 @@ def traces_of(batch: InputBatch) -> Iterator[Trace]:
     if batch.traces is not None:
         config = with_gaps(batch.config, _gaps(batch))
         for trace in batch.traces:
+            # Numbers that the reader of logs gave itself are left out (rule 2).
             events = (replace(event, seq=None) for event in trace.events) if batch.counted else trace.events
             yield replace(trace, config=config, events=tuple(events))
         return

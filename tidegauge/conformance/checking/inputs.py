@@ -1,4 +1,8 @@
-"""Reads what a path holds into batches of traces that the judge can take.
+"""Read what a path holds into batches of traces that the judge can take.
+
+A path holds parts, one for each cluster. A part yields its batches as they are read; its findings (problems, what is
+missing) are complete after the last one. A batch is some traces with one config: as columns, a row per event
+(traces.columns), and, where they were read as such, as events.
 
 Rules of this file
 
@@ -36,7 +40,7 @@ from tidegauge.util.input_limits import has_long_line
 
 LOGS = "broker logs"
 HEAD = 65_536
-"""Bytes by which a file is taken for a trace or not."""
+"""Bytes at the beginning of a file by which it is taken for NDJSON or not."""
 AT_ONCE_FROM = 4_000_000
 """Bytes from which NDJSON is read as columns; a smaller file takes less than a second line by line."""
 
@@ -45,10 +49,10 @@ AT_ONCE_FROM = 4_000_000
 class InputBatch:
     """Traces with one config as columns.
 
-    `traces` are the events they were made from, None for Parquet and for NDJSON that was read as columns: of that `numbered`
-    events have a number in sequence, and `by_line` reads them again line by line. `damaged` is the row before which the one
-    trace of the batch lost a line; `doubts` are the gaps in its logs. `counted`: the reader has numbered the events itself,
-    so that their numbers prove nothing.
+    `traces` are the events they were made from, None for Parquet and for NDJSON that was read as columns. Of the latter
+    `numbered` events have a sequence number that follows, and `by_line` reads the traces again line by line. `damaged` is
+    the row before which the one trace of the batch lost a line; `doubts` are the gaps in its logs. `counted`: the reader has
+    numbered the events itself, so that their numbers prove nothing.
     """
 
     source: str
@@ -143,10 +147,11 @@ def is_ndjson(path: Path) -> bool:
 def read_input(
     source: InputSource, layout: str | None = None, selection: Selection | None = None, span: Span | None = None
 ) -> Iterator[InputPart]:
-    """Yield what a path holds: one part, or one for each cluster.
+    """Yield what a path holds: a part for each file of traces in a directory, or for each cluster of logs, or one.
 
     `layout` is the pattern that broker logs are written in, `selection` the part of them that is read, `span` the part of an
-    NDJSON file. Raises NotSeparableError, at any time, if the span cannot be judged without the rest.
+    NDJSON file. Raises NotSeparableError, at any time, if the span cannot be judged without the rest. Input of another kind
+    is a part without batches, and a problem.
     """
     path, findings = source.path, InputFindings()
     if traces := _traces_in(path):
@@ -161,6 +166,7 @@ def read_input(
     # Topics and times are read off log lines; a selection that was silently ignored would judge too much.
     elif selection is not None and path.exists():
         raise UsageError(f"{source.name}: expected broker logs to select topics or times from, seen another kind of input")
+    # From here on: input that cannot be judged, each kind with what to do instead; and last NDJSON, or nothing at the path.
     elif uri := elsewhere(source.name):
         do = "with --spark Parquet is judged where it lies; copy anything else"
         findings.problems.append(Problem(uri, None, "a path of this machine", "a URI", do))
@@ -178,7 +184,7 @@ def read_input(
 
 
 def _traces_in(path: Path) -> list[Path]:
-    """Return the traces that lie in a directory, such as Spark writes, unless it has logs: these are what it is for then."""
+    """Return the files of traces in a directory, as Spark writes them; none if the directory has broker logs."""
     if not path.is_dir():
         return []
     try:
@@ -186,18 +192,20 @@ def _traces_in(path: Path) -> list[Path]:
     # The reader of logs says what is wrong with the directory.
     except OSError:
         return []
-    hidden = tuple("._")
-    return [] if not files or logs_in(path) else sorted(file for file in files if not file.name.startswith(hidden))
+    # Spark's own files begin with a dot or an underscore.
+    return [] if not files or logs_in(path) else sorted(file for file in files if not file.name.startswith((".", "_")))
 
 
 def _may_be_ndjson(path: Path) -> bool:
-    """Return whether a line at the beginning of a file begins as an object does, or nothing is there."""
+    """Return whether a file may be NDJSON: it is empty, packed by gzip, unreadable, or has a line that begins with {."""
     try:
         with path.open("rb") as file:
             head = file.read(HEAD)
+    # The reader of NDJSON says what is wrong with it.
     except OSError:
         return True
-    return not head.strip() or head.startswith(b"\x1f\x8b") or any(line.lstrip()[:1] == b"{" for line in head.split(b"\n"))
+    is_gzip = head.startswith(b"\x1f\x8b")
+    return not head.strip() or is_gzip or any(line.lstrip()[:1] == b"{" for line in head.split(b"\n"))
 
 
 def is_parquet(path: Path) -> bool:
@@ -210,7 +218,7 @@ def is_parquet(path: Path) -> bool:
 
 
 def _lacking(batches: Iterator[InputBatch], findings: InputFindings) -> Iterator[InputBatch]:
-    """Yield the batches, and note what their configs say is missing, each thing once."""
+    """Yield the batches; add what their configs and their gaps say is missing to the findings, each line once."""
     for batch in batches:
         findings.missing += [line for line in batch.config.extra.get(MISSING, ()) if line not in findings.missing]
         findings.missing += [doubt.missing for doubt in batch.doubts if doubt.missing not in findings.missing]
@@ -218,7 +226,10 @@ def _lacking(batches: Iterator[InputBatch], findings: InputFindings) -> Iterator
 
 
 def _ndjson(source: InputSource, problems: list[Problem], span: Span | None) -> Iterator[InputBatch]:
-    """Yield the batches of an NDJSON file: as columns if it is large and each line is as expected, else line by line."""
+    """Yield the batches of an NDJSON file: as columns if it is large and each line is as expected, else line by line.
+
+    Problems are appended to `problems`; a `span` is read as columns or not at all.
+    """
     path, name = source
     large = span is not None or (path.is_file() and path.stat().st_size >= AT_ONCE_FROM and not has_long_line(path))
     columns_batches = read_at_once(read_span(path, span)) if large else None
@@ -232,7 +243,7 @@ def _ndjson(source: InputSource, problems: list[Problem], span: Span | None) -> 
         return
 
     def by_line(config: Config) -> Iterator[InputBatch]:
-        """Read the file again, line by line; yield the batches with this config."""
+        """Read the file again, line by line; return the batches of the traces with this config."""
         # A span does not know the numbers of its lines: those before it were not counted.
         if span is not None:
             raise NotSeparableError
@@ -244,8 +255,8 @@ def _ndjson(source: InputSource, problems: list[Problem], span: Span | None) -> 
 
 
 def trace_batches(traces: Sequence[Trace], source: str, damaged: Mapping[str, int]) -> Iterator[InputBatch]:
-    """Yield the batches of traces; `damaged`: by name of a trace, the row before which it lost a line."""
-    # A lost line, or a gap, makes a row of one trace special: such a trace is a batch of its own.
+    """Yield the batches of traces; `damaged` is, by name of a trace, the row before which it lost a line."""
+    # InputBatch.damaged and .doubts are about one trace: a trace with a lost line, or a gap, is a batch of its own.
     alone = {trace.name for trace in traces if trace.name in damaged or log_gaps(trace.config)}
     yield from _batches([trace for trace in traces if trace.name not in alone], source)
     for trace in traces:
@@ -255,13 +266,13 @@ def trace_batches(traces: Sequence[Trace], source: str, damaged: Mapping[str, in
 
 
 def part_of_traces(traces: Sequence[Trace]) -> InputPart:
-    """Return traces that were read or made before as a part."""
+    """Return traces that a caller has in memory as a part."""
     findings = InputFindings()
     return InputPart("traces", "traces", _lacking(trace_batches(traces, "traces", {}), findings), findings)
 
 
 def _logs(source: InputSource, layout: str | None, selection: Selection | None) -> Iterator[InputPart]:
-    """Yield a part for each cluster."""
+    """Yield a part for each cluster whose broker logs lie at a path."""
     for capture in kafka_logs.read_all(source.path, layout, None if selection is None else selection.fresh_copy()):
         name = f"{source.name} ({capture.cluster})" if capture.cluster else source.name
         findings = InputFindings(
@@ -275,7 +286,7 @@ def _logs(source: InputSource, layout: str | None, selection: Selection | None) 
 
 
 def capture_batches(capture: kafka_logs.Capture, name: str) -> Iterator[InputBatch]:
-    """Yield the traces of a capture; a trace with gaps is a batch of its own."""
+    """Yield the batches of a capture, the traces of one cluster's logs; a trace with gaps is a batch of its own."""
     yield from _batches([trace for trace in capture.traces if not capture.uncertain.get(trace.name)], name, counted=True)
     for trace in capture.traces:
         doubts = tuple(LogGap(*rows, str(gap)) for rows, gap in capture.uncertain.get(trace.name, ()))
@@ -285,13 +296,14 @@ def capture_batches(capture: kafka_logs.Capture, name: str) -> Iterator[InputBat
 
 
 def _batches(traces: Sequence[Trace], source: str, counted: bool = False) -> Iterator[InputBatch]:
-    """Yield a batch for all traces that share a config, but for the topic id, of which no rule asks."""
-    groups: dict[str, list[Trace]] = {}
+    """Yield a batch for all traces whose configs differ in the topic id at most, which no rule reads."""
+    by_config: dict[str, list[Trace]] = {}
     for trace in traces:
-        groups.setdefault(repr(trace.config), []).append(trace)
+        by_config.setdefault(repr(trace.config), []).append(trace)
     batches: dict[tuple[str, bool], list[Trace]] = {}
-    for group in groups.values():
-        # A topic whose traces have none may be of a source that does not report them (engine.judge.options_of).
+    for group in by_config.values():
+        # Not together with a topic whose traces have none: its source may not report them, and a batch has one set of
+        # options (engine.judge.options_of).
         cache_entries = any(event.event == "EpochCacheEntry" for trace in group for event in trace.events)
         batches.setdefault((repr(_without_topic(group[0].config)), cache_entries), []).extend(group)
     for group in batches.values():
@@ -306,7 +318,7 @@ def _without_topic(config: Config) -> Config:
 
 
 def _parquet(source: InputSource, problems: list[Problem]) -> Iterator[InputBatch]:
-    """Yield a batch for each row group that can be read."""
+    """Yield a batch for each row group of a Parquet file that can be read; append what cannot be read to `problems`."""
     from tidegauge.traces.formats.parquet import Reader, Unreadable  # noqa: PLC0415  slow to load, and few need it
 
     path, name = source

@@ -1,4 +1,7 @@
-"""The two rules that are checked on events, not by the kernel: SEQ-01, and TRUNC-01 where a cache is unknown."""
+"""Check the two rules that are checked on events, not by the kernel: SEQ-01, and TRUNC-01 where a cache is unknown.
+
+Each takes a judgement that the kernel has made, and returns it with its own checks, failures and notes added.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -35,7 +38,12 @@ MOST_SEARCHED = 50
 
 @dataclass(frozen=True)
 class UndecidedTruncation:
-    """A truncation by a follower whose cache is unknown, as the trace reports it."""
+    """A truncation by a follower whose epoch cache is unknown, as the trace reports it.
+
+    `at` is where the event was read, `log_end` the LEO before it, `response` the (epoch, end offset) that the leader sent,
+    `target` the truncation offset. `completed` is False if the follower has to ask again, None if that is not reported.
+    `latest_epoch` is the last epoch in the cache, None if unknown.
+    """
 
     trace: int
     row: int
@@ -48,10 +56,10 @@ class UndecidedTruncation:
     latest_epoch: int | None
 
     def words(self) -> str:
-        """Describe the truncation."""
+        """Return the truncation in words, for a note."""
         epoch, end = self.response
-        again = {None: "", True: ", done", False: ", asking again"}[self.completed]
-        return f"{self.at}: LEO {self.log_end}, response (epoch {epoch}, end {end}), truncated at {self.target}{again}"
+        completed = {None: "", True: ", done", False: ", asking again"}[self.completed]
+        return f"{self.at}: LEO {self.log_end}, response (epoch {epoch}, end {end}), truncated at {self.target}{completed}"
 
 
 def judge_unknown_caches(judgement: Judgement, traces: Sequence[Trace], columns: Columns, config: Config) -> Judgement:
@@ -60,7 +68,7 @@ def judge_unknown_caches(judgement: Judgement, traces: Sequence[Trace], columns:
 
 
 def with_truncations(judgement: Judgement, undecided: Iterable[UndecidedTruncation]) -> Judgement:
-    """Return the same judgement from undecided truncations that were collected before."""
+    """Return the judgement as `judge_unknown_caches` does, from truncations that were collected before."""
     if not judgement.tallies[UNKNOWN_CACHES_RULE].undecided:
         return judgement
     if not can_explain():
@@ -71,7 +79,7 @@ def with_truncations(judgement: Judgement, undecided: Iterable[UndecidedTruncati
         return replace(judgement, notes=(*judgement.notes, note))
     notes: list[str] = []
     unexplained: list[UndecidedTruncation] = []
-    truncations = list(islice(undecided, MOST_SEARCHED + 1))
+    truncations = list(islice(undecided, MOST_SEARCHED + 1))  # one more than is searched shows that there are more
     for truncation in truncations[:MOST_SEARCHED]:
         cache = find_explaining_cache(truncation)
         if cache is None:
@@ -96,27 +104,27 @@ def can_explain() -> bool:
 
 
 @lru_cache(maxsize=MOST_SEARCHED)
-def find_explaining_cache(seen: UndecidedTruncation) -> object | None:
-    """Return a cache that explains the truncation, None if there is none."""
+def find_explaining_cache(truncation: UndecidedTruncation) -> object | None:
+    """Return an epoch cache that explains the truncation, as an object whose text is the cache; None if there is none."""
     from tidegauge.spec.proofs.explaining_cache import ObservedTruncation, cache_explaining  # noqa: PLC0415  see can_explain
 
-    return cache_explaining(
-        ObservedTruncation(seen.log_end, *seen.response, seen.target, seen.completed, seen.log_start, seen.latest_epoch)
-    )
+    t = truncation
+    return cache_explaining(ObservedTruncation(t.log_end, *t.response, t.target, t.completed, t.log_start, t.latest_epoch))
 
 
 def undecided_truncations(traces: Sequence[Trace], columns: Columns, config: Config) -> Iterator[UndecidedTruncation]:
     """Yield each truncation whose cache is unknown while its log end, response and target are known."""
     for number, trace in enumerate(traces):
-        rows = [at for at, event in enumerate(trace.events) if event.event in TRUNCATING]
-        if not rows:
+        truncating = [at for at, event in enumerate(trace.events) if event.event in TRUNCATING]
+        if not truncating:
             continue
-        first = int(columns.trace_starts[number])
-        snapshots = {s.row: s for s in replay(columns, config, number, first + rows[-1], len(trace.events))}
+        first, last = int(columns.trace_starts[number]), truncating[-1]
+        snapshots = {s.row: s for s in replay(columns, config, number, first + last, len(trace.events))}
         latest_epochs = LatestEpochs()
-        for at, event in enumerate(trace.events[: rows[-1] + 1]):
+        for at, event in enumerate(trace.events[: last + 1]):
             latest = latest_epochs.latest(event)
             if event.event in TRUNCATING:
+                # The snapshot of the row before: what was known when the response came.
                 replica = snapshots[first + at - 1].replicas[config.nodes.index(event.node)]
                 truncation = undecided_truncation(number, first + at, event, at, replica, latest)
                 if truncation is not None:
@@ -126,7 +134,11 @@ def undecided_truncations(traces: Sequence[Trace], columns: Columns, config: Con
 def undecided_truncation(
     trace: int, row: int, event: Event, at: int, replica: ReplayedReplica, latest: int | None
 ) -> UndecidedTruncation | None:
-    """Return the truncation in event number `at` of a trace; `replica` is what was known before it."""
+    """Return the truncation that an event reports if its cache is unknown and the rest is known, else None.
+
+    The event has number `at` in trace number `trace`, and `row` in the columns. `replica` is what the judge knew of the
+    follower before it, `latest` the last epoch in its cache: -1 if the cache is empty, None if unknown.
+    """
     reported = event.fields
     log_end = reported.get("leo_before", replica.leo)
     div_epoch, div_end = reported.get("div_epoch"), reported.get("div_end")
@@ -145,18 +157,22 @@ def undecided_truncation(
 
 
 class LatestEpochs:
-    """The epoch that each node sent last: the last in its cache (FETCH-02), until an event may have changed the cache."""
+    """The last epoch in the cache of each node, from what it sent (FETCH-02), until an event may have changed the cache."""
 
     def __init__(self) -> None:
         self._latest: dict[int, int | None] = {}
 
     def latest(self, event: Event) -> int | None:
-        """Return the last epoch in the cache of the event's node before it; -1 if the cache is empty, None if unknown."""
+        """Take the next event of a trace; return the last epoch in the cache of its node before it.
+
+        -1 is an empty cache, None is unknown.
+        """
         latest = self._latest.get(event.node)
         if event.event in (*REQUESTS, *TRUNCATING) and "req_last_epoch" in event.fields:
             # Only what the follower reports of itself: in a leader's event the same field is of another node's cache.
             sent = event.fields["req_last_epoch"]
             latest = -1 if sent is None else int(sent)
+        # A request that does not report it.
         elif event.event in REQUESTS:
             latest = None
         self._latest[event.node] = latest if event.event in KEEPING else None
@@ -164,7 +180,7 @@ class LatestEpochs:
 
 
 def _with_failures(judgement: Judgement, unexplained: Sequence[UndecidedTruncation]) -> Judgement:
-    """Return the judgement with these truncations counted as failed, no longer as undecided."""
+    """Return the judgement with these truncations of TRUNC-01 counted as failed, no longer as undecided."""
     if not unexplained:
         return judgement
     old: RuleTally = judgement.tallies[UNKNOWN_CACHES_RULE]
@@ -173,6 +189,7 @@ def _with_failures(judgement: Judgement, unexplained: Sequence[UndecidedTruncati
     new: dict[int, Failure] = {}
     for truncation in unexplained:
         if truncation.trace not in failing:
+            # Expected at least 1 cache that explains it, seen 0.
             new.setdefault(truncation.trace, Failure(truncation.trace, truncation.row, UNKNOWN_CACHES_RULE, COMPARED, 1, 0))
     tally = replace(
         old,
@@ -186,9 +203,9 @@ def _with_failures(judgement: Judgement, unexplained: Sequence[UndecidedTruncati
 
 # SEQ-01: the numbers of a node's events. Columns do not carry them, so this rule is judged on events.
 #
-# A node counts from any number, by one, and may begin again from 0 or 1 when it starts. A number that does not follow shows
-# that lines are missing: no broker has broken a rule, so it counts as lost, and the run does not pass. An event that is
-# reported twice under one number does break the rule.
+# A node counts its events from any number (`seq`), by one, and may begin again from 0 or 1 when it starts. A number that
+# does not follow shows that lines are missing: no broker has broken a rule, so it counts as lost, and the run does not pass.
+# An event that is reported twice under one number does break the rule.
 
 
 SEQUENCE_RULE = "SEQ-01"
@@ -197,10 +214,14 @@ GAPS_SHOWN = 5
 
 
 class Numbers:
-    """Checks the numbers of one trace, event by event: counts those that follow, repeat or leave a gap."""
+    """Checks the sequence numbers of one trace, event by event.
+
+    `held` counts the numbers that follow, `failed` those that repeat an event, `lost` those that leave a gap; `first` is
+    the first failure.
+    """
 
     def __init__(self, name: str) -> None:
-        """Begin with no event of the trace; `held`, `failed` and `lost` count the checks of sequence numbers."""
+        """Begin with no event of the trace called `name`."""
         self.name = name
         self.held = self.failed = self.lost = 0
         self.first: Failure | None = None
@@ -229,7 +250,7 @@ class Numbers:
 
 
 def judge_sequence(judgement: Judgement, traces: Sequence[Trace], columns: Columns) -> Judgement:
-    """Return the judgement with SEQ-01 added."""
+    """Return the judgement with SEQ-01 added, checked on the traces that the columns were made from."""
     numbers = [Numbers(trace.name) for trace in traces]
     for trace_numbers, trace in zip(numbers, traces, strict=True):
         for row, event in enumerate(trace.events):
@@ -238,7 +259,7 @@ def judge_sequence(judgement: Judgement, traces: Sequence[Trace], columns: Colum
 
 
 def with_numbers(judgement: Judgement, numbers: Sequence[Numbers], starts: Sequence[int]) -> Judgement:
-    """Return the judgement with SEQ-01 added, from the numbers of its traces, which begin at the rows `starts`."""
+    """Return the judgement with SEQ-01 added: `numbers` has the checks of each trace, `starts` the row where it begins."""
     failures = [
         replace(checked.first, trace=at, row=starts[at] + checked.first.row)
         for at, checked in enumerate(numbers)

@@ -1,4 +1,13 @@
-"""Inputs that are too large for one process: judged in shards side by side."""
+"""Judge inputs that are too large for one process in shares, side by side on all cores.
+
+Rules of this file
+
+1. A share is judged from nothing but the input: the report is the same whatever the number of shares and processes.
+2. A share of broker logs is some of the partitions. The logs are read once and split into shards on disk, one for each share
+   (traces.kafka_logs.discovery.shards).
+3. A share of NDJSON is a span of the file between two traces. If a line in it is not as expected, or a rule fails, the
+   whole file is judged again: line numbers and messages depend on all lines before.
+"""
 
 import os
 import tempfile
@@ -18,15 +27,6 @@ from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.kafka_logs.discovery.shards import split_logs
 from tidegauge.util.workers import Echo, workers
 
-# Inputs that are too large for one process are judged in shares, in parallel on all cores.
-#
-# 1. A share is judged from nothing but the input: the report is the same whatever the number of shares and processes.
-# 2. A share of broker logs is some of the partitions. The logs are read once and split into shares on disk
-# (traces/kafka_logs/discovery/shards.py).
-# 3. A share of NDJSON is a span of the file between two traces. If a line in it is not as expected, or a rule fails, the
-# whole file is judged again: line numbers and messages depend on all lines before.
-
-
 LARGE_BYTES = 96_000_000
 """Bytes of logs, or of NDJSON, from which they are judged in shares."""
 
@@ -37,7 +37,8 @@ OF_A_SPAN = 256_000_000
 """Bytes of NDJSON in a share at most; each process has one share in memory. Less if that gives each process a share."""
 
 FROM_UNCOMPILED, OF_A_SPAN_UNCOMPILED = 24_000_000, 6_000_000
-"""The same while the judge is not compiled: a share is a few seconds of the interpreter, after which there is a verdict."""
+"""LARGE_BYTES and OF_A_SPAN for NDJSON while the judge is not compiled: a share takes the interpreter a few seconds, after
+which a line of progress says which rules fail so far."""
 
 
 def check_in_parallel(
@@ -47,6 +48,7 @@ def check_in_parallel(
     processes = processes or os.cpu_count() or 1
     shares = [share_count(path) for path in paths]
     spans_by_path = [spans_to_judge(path, how, processes) for path in paths]
+    # Each share is too small to have the judge compiled, all together are not.
     if any(count > 1 for count in shares) or any(spans_by_path):
         compile_in_background()
     # One call for all paths, since one `check` keeps its compiled judge and its automaton from path to path.
@@ -93,17 +95,17 @@ def check_in_shares(
 
 
 def _share(path: str | PathLike[str], how: CheckOptions, number: int) -> Report:
-    """Check one share; batches are dropped, as a report from several processes has no page of events."""
+    """Check share `number` of broker logs; batches are dropped: a report from several processes has no page of events."""
     selection = how.selection or Selection()
     selection = replace(selection, shard=(number, selection.shard[1]))
     return replace(check([path], replace(how, selection=selection)), judged=())
 
 
 def spans_to_judge(path: str | PathLike[str], how: CheckOptions, processes: int) -> list[Span]:
-    """Split a large NDJSON file between its traces; empty for a small one, and for anything else."""
+    """Return the spans of a large NDJSON file, split between its traces; none for a small one, and for anything else."""
     place = Path(path)
     size = place.stat().st_size if place.is_file() else 0
-    # Whether the code is ready is asked last: that loads the compiler.
+    # Only for a large file: is_ready loads the compiler.
     uncompiled = size >= FROM_UNCOMPILED and not is_ready()
     if size < (FROM_UNCOMPILED if uncompiled else LARGE_BYTES) or how.selection or how.layout or not is_ndjson(place):
         return []
@@ -128,11 +130,12 @@ def check_in_spans(
 
 
 def _span(path: str | PathLike[str], how: CheckOptions, span: Span) -> Report:
+    """Check one span of an NDJSON file; batches are dropped."""
     return replace(check([path], replace(how, span=span)), judged=())
 
 
 def _so_far(path: str | PathLike[str], parts: Sequence[Report], shares: int) -> str:
-    """Return the line that tells how far the shares are, and which rules fail so far."""
+    """Return the line of progress: how many of the shares are judged (`parts`), and which rules fail so far."""
     events = sum(part.events for part in parts)
     failing = sorted({rule.rule.id for part in parts for rule in part.rules if rule.tally.failed})
     verdict = f"FAIL: {', '.join(failing)}" if failing else "no rule fails so far"
@@ -140,5 +143,6 @@ def _so_far(path: str | PathLike[str], parts: Sequence[Report], shares: int) -> 
 
 
 def _as_one(parts: Sequence[Report], how: CheckOptions, begin: float) -> Report:
+    """Merge the reports on all shares of one input; `begin`: when judging began, by time.perf_counter."""
     inputs, seconds = (merge_shares([part.inputs[0] for part in parts]),), time.perf_counter() - begin
     return replace(merge_reports(parts, how.explained), inputs=inputs, seconds=seconds)

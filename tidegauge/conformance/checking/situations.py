@@ -1,7 +1,9 @@
-"""The situations that the events of traces are in: what a test or a log has exercised of each action.
+"""Count the situations that the events of traces are in: what a test or a log has exercised of each action.
 
 A situation is an action and the outcomes of its comparisons, such as `HandleFetch` where the fetch offset is above the log
 end. Offsets of any size and a model of two records are in the same situations, so both can be held against each other.
+In a table of situations an outcome is a code: 0 if a field of it is not reported, 1 to 4 for <, =, > and undefined, and
+_VALUE plus the value of a field that is compared with nothing.
 
 Rules of this file
 
@@ -21,7 +23,7 @@ from tidegauge.traces.columns import UNKNOWN, Columns, Distinct, Ints, table_of
 from tidegauge.traces.schema import EVENTS
 
 Comparison = tuple[str, str]
-"""Two fields; or one field and "", whose values are told apart."""
+"""Two fields that are compared; or one field and "": then its value is the outcome."""
 
 ERROR: Comparison = ("error", "")
 COMPARISONS: Mapping[str, tuple[Comparison, ...]] = MappingProxyType(
@@ -89,7 +91,7 @@ STATEMENTS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "removes": ("no replica is removed", "a replica is removed"),
     }
 )
-"""What is told of a registration: whether it holds, and each as words."""
+"""Statements about a registration, which a comparison may name like a field: in words, where it does not hold and does."""
 
 FIELD_WORDS: Mapping[str, str] = MappingProxyType(
     {
@@ -135,12 +137,12 @@ class Situation(NamedTuple):
     outcomes: tuple[str, ...]
 
     def fits(self, other: "Situation") -> bool:
-        """Return whether this may be the other one, as far as this one is known."""
+        """Return whether this is the other one, except for outcomes that are not known here."""
         pairs = zip(self.outcomes, other.outcomes, strict=True)
-        return self.action == other.action and all(mine in (NOT_KNOWN, theirs) for mine, theirs in pairs)
+        return self.action == other.action and all(own in (NOT_KNOWN, others) for own, others in pairs)
 
     def guards(self) -> Iterator["Guard"]:
-        """Yield each comparison with its outcome, without those not known."""
+        """Yield each comparison whose outcome is known, with the outcome."""
         for (left, right), outcome in zip(COMPARISONS[self.action], self.outcomes, strict=True):
             if outcome != NOT_KNOWN:
                 yield Guard(self.action, left, right, outcome)
@@ -150,7 +152,7 @@ class Situation(NamedTuple):
 
 
 class Guard(NamedTuple):
-    """One comparison of an action with one outcome."""
+    """One comparison of an action, `left` with `right` (as in Comparison), and one outcome of it."""
 
     action: str
     left: str
@@ -176,7 +178,7 @@ class Seen(NamedTuple):
     first: str
 
     def plus(self, other: "Seen") -> "Seen":
-        """Return both together."""
+        """Return the counts added up, with the first place of this one if it has one."""
         return Seen(self.times + other.times, self.first or other.first)
 
 
@@ -184,13 +186,13 @@ KeyT = TypeVar("KeyT")
 
 
 def add(seen: dict[KeyT, Seen], more: Mapping[KeyT, Seen]) -> None:
-    """Add what another source has exercised."""
+    """Add what another source has exercised to `seen`, in place; keys are situations or guards."""
     for key, other in more.items():
         seen[key] = seen.get(key, Seen(0, other.first)).plus(other)
 
 
 def added(parts: Iterable[Mapping[Situation, Seen]]) -> dict[Situation, Seen]:
-    """Return what several sources have exercised."""
+    """Return what several sources have exercised together."""
     seen: dict[Situation, Seen] = {}
     for part in parts:
         add(seen, part)
@@ -198,18 +200,19 @@ def added(parts: Iterable[Mapping[Situation, Seen]]) -> dict[Situation, Seen]:
 
 
 def situations(stored: Columns | Distinct, place: Callable[[int], str]) -> dict[Situation, Seen]:
-    """Return the situations of all events, how often each came, and where first: `place` names that of a row.
+    """Return the situations of all events, how often each came, and where first.
 
-    Actions that no broker takes have none.
+    `place` is called with the row of an event, and returns where that was read. Events of actions that are not in
+    COMPARISONS are left out.
     """
     table, rows = table_of(stored)
-    codes, of_row = situation_codes(table)
+    distinct, of_row = situation_codes(table)
     of_event = of_row if rows is None else of_row[rows]
-    kinds, firsts, counts = np.unique(of_event, return_index=True, return_counts=True)
+    indices, firsts, counts = np.unique(of_event, return_index=True, return_counts=True)
     return {
-        codes[kind]: Seen(int(count), place(first))
-        for kind, first, count in zip(kinds.tolist(), firsts.tolist(), counts.tolist(), strict=True)
-        if kind >= 0
+        distinct[index]: Seen(int(count), place(first))
+        for index, first, count in zip(indices.tolist(), firsts.tolist(), counts.tolist(), strict=True)
+        if index >= 0
     }
 
 
@@ -228,13 +231,14 @@ def situation_codes(table: Columns) -> tuple[list[Situation], Ints]:
         if comparisons[:1] == (ERROR,):
             is_refused = outcomes[:, 0] > _VALUE + OFFSET_OUT_OF_RANGE
             outcomes[is_refused, 1:] = 0
-        kinds, which = np.unique(outcomes, axis=0, return_inverse=True)
+        distinct_outcomes, which = np.unique(outcomes, axis=0, return_inverse=True)
         of_row[rows] = len(distinct) + which.reshape(-1)
-        distinct += [Situation(action, tuple(_texts(comparisons, codes))) for codes in kinds.tolist()]
+        distinct += [Situation(action, tuple(_texts(comparisons, codes))) for codes in distinct_outcomes.tolist()]
     return distinct, of_row
 
 
 def _field(table: Columns, name: str, rows: Ints) -> Ints:
+    """Return the values of a field, or of a statement (STATEMENTS), in these rows; UNKNOWN where it is not reported."""
     if name in STATEMENTS:
         return _stated(table, name, rows)
     column = table.ints.get(name)
@@ -242,6 +246,7 @@ def _field(table: Columns, name: str, rows: Ints) -> Ints:
 
 
 _SETS = {"eligible": "elr", "adds": "adding", "removes": "removing"}
+"""By statement, the field with the set of brokers that must not be empty."""
 
 
 def _stated(table: Columns, name: str, rows: Ints) -> Ints:
@@ -257,15 +262,16 @@ def _stated(table: Columns, name: str, rows: Ints) -> Ints:
 
 
 def _compared(left: Ints, right: Ints | str) -> Ints:
-    """Return the code of each outcome: 0 not known, 1 to 4 one of _OUTCOMES, or a value."""
+    """Return the code of each outcome of comparing two fields; a `right` of "" takes the value of `left` (_VALUE)."""
     if isinstance(right, str):
         return np.where(left == UNKNOWN, 0, left + _VALUE)
+    # 1, 2, 3 for below, equal, above; 4 where the left one is -1, undefined.
     outcome = np.where(left == -1, 4, 2 + np.sign(left - right))
     return np.where((left == UNKNOWN) | (right == UNKNOWN), 0, outcome)
 
 
 def _texts(comparisons: Iterable[Comparison], codes: Iterable[int]) -> Iterator[str]:
-    """Yield the outcome of each comparison, or the value where a field is compared with nothing."""
+    """Yield the text of the outcome of each comparison from its code."""
     for (left, right), code in zip(comparisons, codes, strict=True):
         if code == 0:
             yield NOT_KNOWN

@@ -1,4 +1,8 @@
-"""From tallies to verdicts.
+"""From tallies to verdicts; and which failures may come from what was not read, so that they are set aside.
+
+A tally (engine.judge.RuleTally) counts the checks of a rule that held, failed, or could not be decided. A judgement has the
+tallies of all rules and the first failures. A lost line could not be read; a gap is a stretch of a broker's log of which
+lines are missing.
 
 Rules of this file
 
@@ -34,7 +38,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class RuleVerdict:
-    """One line of a report."""
+    """The verdict on a rule, and the tally that it comes from."""
 
     rule: Rule
     verdict: Verdict
@@ -57,7 +61,7 @@ class RuleVerdict:
 
 
 def verdict_of(tally: RuleTally) -> Verdict:
-    """Return the verdict on one rule."""
+    """Return the verdict that a tally gives its rule (rules 1 and 2)."""
     if tally.failed:
         return Verdict.FAIL
     # Before PASS: a check that failed after a lost line may be a real failure.
@@ -84,18 +88,21 @@ def decides_data_path(tallies: Mapping[str, RuleTally]) -> bool:
 
 
 def run_verdict(verdicts: Iterable[RuleVerdict], events: int, whole: bool = True) -> Verdict:
-    """Return the verdict on a run; `whole` is false if its source is known to lack something, or was not read as a whole."""
+    """Return the verdict on a run over so many events (rule 3).
+
+    `whole` is false if the source is known to lack something, or was not read as a whole.
+    """
     verdicts = tuple(verdicts)
     # A SHOULD or MAY rule that fails is reported, and fails no run.
-    seen = {rule.verdict for rule in verdicts if rule.rule.level == "MUST" or rule.verdict is not Verdict.FAIL}
+    counting = {rule.verdict for rule in verdicts if rule.rule.level == "MUST" or rule.verdict is not Verdict.FAIL}
     # A run without events would pass every MUST rule and has checked nothing.
     if events == 0:
         return Verdict.SUITE_ERROR
-    if Verdict.FAIL in seen:
+    if Verdict.FAIL in counting:
         return Verdict.FAIL
     if not whole or any(rule.tally.after_loss for rule in verdicts):
         return Verdict.INCONCLUSIVE
-    return Verdict.PASS if Verdict.PASS in seen else Verdict.INCONCLUSIVE
+    return Verdict.PASS if Verdict.PASS in counting else Verdict.INCONCLUSIVE
 
 
 # Failures that may be the fault of what was not read: after lost lines, in gaps of logs, on lost disks.
@@ -109,7 +116,10 @@ def run_verdict(verdicts: Iterable[RuleVerdict], events: int, whole: bool = True
 
 
 def undecide_after_loss(judgement: Judgement, row: int, name: str) -> Judgement:
-    """Return the judgement on a trace called `name` that lost a line before its event number `row`, counted from 0."""
+    """Return the judgement on one trace without the failures that a lost line may explain; a note names their rules.
+
+    The trace is called `name`; the line was lost before its event number `row`, counted from 0.
+    """
     # Any failed rule is undecided as a whole: a tally does not say which of its failed checks came after the loss.
     after_loss = {failure.rule for failure in judgement.failures if failure.row >= row}
     if not after_loss:
@@ -126,6 +136,7 @@ def undecide_after_loss(judgement: Judgement, row: int, name: str) -> Judgement:
 
 
 def _undecided(tally: RuleTally) -> RuleTally:
+    """Return the tally with its failed checks counted as failed after a loss."""
     return replace(tally, failed=0, failed_traces=0, after_loss=tally.failed)
 
 
@@ -164,7 +175,10 @@ def with_gaps(config: Config, doubts: Sequence[LogGap]) -> Config:
 
 
 def gapless_stretches(doubts: Sequence[LogGap], events: int) -> Iterator[tuple[int, int]]:
-    """Yield the stretches in which logs are complete: (first event, one after the last)."""
+    """Yield the stretches of a trace of so many events in which logs are complete: (first event, one after the last).
+
+    `doubts` are its gaps. A stretch keeps MARGIN events away from each.
+    """
     at = 0
     for doubt in sorted(doubts, key=lambda gap: (gap.first, gap.last)):
         if doubt.first - MARGIN - at >= LEAST:
@@ -175,7 +189,10 @@ def gapless_stretches(doubts: Sequence[LogGap], events: int) -> Iterator[tuple[i
 
 
 def keep_certain_failures(judgement: Judgement, trace: Trace, config: Config, doubts: Sequence[LogGap]) -> Judgement:
-    """Return the judgement on one trace with only those failures that no missing line explains."""
+    """Return the judgement on one trace with only those failures that no missing line explains; `doubts` are its gaps.
+
+    The others are counted as failed after a loss, and a note for each rule names what is missing.
+    """
     if not doubts or not judgement.failures:
         return judgement
     certain: dict[str, Failure] = {}
@@ -183,10 +200,10 @@ def keep_certain_failures(judgement: Judgement, trace: Trace, config: Config, do
     # Each stretch is judged from an unknown state: a failure there rests on no event before the gap.
     for first, end in gapless_stretches(doubts, len(trace.events)):
         piece = replace(trace, events=trace.events[first:end])
-        again = judge(to_columns([piece], config), config)
-        for failure in again.failures:
+        of_piece = judge(to_columns([piece], config), config)
+        for failure in of_piece.failures:
             certain.setdefault(failure.rule, replace(failure, row=failure.row + first))
-            counts[failure.rule] = counts.get(failure.rule, 0) + again.tallies[failure.rule].failed
+            counts[failure.rule] = counts.get(failure.rule, 0) + of_piece.tallies[failure.rule].failed
     # Only rules that fail in the whole trace: what fails in a stretch alone may come from what the stretch does not know.
     failed = {failure.rule for failure in judgement.failures}
     tallies = {
@@ -200,11 +217,12 @@ def keep_certain_failures(judgement: Judgement, trace: Trace, config: Config, do
 
 
 def _certain(tally: RuleTally, failed: int) -> RuleTally:
+    """Return the tally of one trace with only `failed` certain failures, the others counted as failed after a loss."""
     return replace(tally, failed=failed, failed_traces=min(1, failed), after_loss=max(0, tally.failed - failed))
 
 
 def _note(failure: Failure, trace: Trace, doubts: Sequence[LogGap]) -> str:
-    """Name the lines that would have decided a failure: of the gap that ends last before it, or else of the first gap."""
+    """Name the lines that would have decided a failure: of the gap that ends last of those begun by it, or the first gap."""
     before = [doubt for doubt in doubts if doubt.first <= failure.row]
     nearest = max(before, key=lambda gap: gap.last) if before else min(doubts, key=lambda gap: gap.first)
     where = trace.events[failure.row].at or f"event {failure.row + 1} of {trace.name}"
@@ -221,7 +239,10 @@ LostDisk = tuple[int, str]
 def lost_disks(
     stored: Columns | Distinct, config: Config, traces: tuple[Trace, ...] | None, source: str
 ) -> Iterator[LostDisk]:
-    """Yield the node and the place of each LoseDisk event, one per replica."""
+    """Yield each LoseDisk event of a batch, one per replica: its node, and the place where it was read.
+
+    `traces` are the events that the columns were made from, if they are there; `source` is the place of any other event.
+    """
     events = None if traces is None else [event for trace in traces for event in trace.events]
     nodes = [*config.nodes, *([] if config.controller is None else [config.controller])]
     # `rows` numbers the table's rows in the order of the events; None where the table has them in that order itself.
@@ -235,7 +256,7 @@ def lost_disks(
 
 
 def lost_disk_notes(lost: Iterable[LostDisk]) -> Iterator[str]:
-    """Yield a note per node."""
+    """Yield a note for each node that lost a disk, with the number of its replicas and the first place."""
     by_node: dict[int, list[str]] = {}
     for node, at in lost:
         by_node.setdefault(node, []).append(at)

@@ -1,11 +1,13 @@
 """The engine of the judge for traces that come piece after piece: the kernel, or a lazy automaton once that is faster.
 
+The kernel checks every event anew. An automaton looks up the effect of an event in a state, which it has learnt by asking
+the kernel once; it pays where traces are made of few different events (the table of a traces.columns.Distinct).
+
 Other packages import the automaton from here only; its parts are private to it:
 
-    AdaptiveJudge -> lazy_automaton -> kernel.transitions    a hash table of transitions, learnt one by one from the kernel
-                                       kernel.pools, packed  its states: each distinct memory of the judge once, as bytes
-                                       known_transitions     the transitions known so far as a double array, for speed
-                                       kernel.double_array
+    AdaptiveJudge -> lazy_automaton -> transitions   a hash table of transitions, learnt one by one from the kernel
+                                       one_event     its states: each distinct memory of the judge once, as bytes
+                                       double_array  the transitions known so far as a double array, for speed
 
 Rules of this file
 
@@ -28,21 +30,26 @@ from tidegauge.traces.schema import Config
 if TYPE_CHECKING:
     from tidegauge.conformance.engine.lazy_automaton import LazyAutomaton
 
+# Each is the number of events that the kernel judges in the same time.
 BEGIN_FROM = 500_000
-"""Events that the kernel judges in the time in which the tables of an automaton are allocated."""
+"""Allocating the tables of an automaton, whose machine code is loaded."""
 LOAD_FROM = 2_000_000
-"""The same where its machine code has to be loaded first,"""
+"""Loading the machine code of an automaton, too."""
 COMPILE_FROM = 100_000_000
-"""and where it has to be compiled."""
+"""Compiling it, too."""
 ASKING = 20
-"""Events that the kernel judges in the time in which one transition is learnt."""
+"""Learning one transition."""
 
 
 class AdaptiveJudge:
-    """A judge of traces over one table of events; it changes from the kernel to an automaton after so many events."""
+    """A judge of traces over one table of events; it changes from the kernel to an automaton once that pays."""
 
     def __init__(self, begin_from: int = BEGIN_FROM, load_from: int = LOAD_FROM, compile_from: int = COMPILE_FROM) -> None:
-        """Begin with the kernel; an automaton is begun, loaded and compiled after so many events of one table."""
+        """Begin with the kernel.
+
+        An automaton is begun after `begin_from` events of one table if its machine code is loaded, after `load_from` if
+        the code is on disk, after `compile_from` if it has to be compiled.
+        """
         self._begin_from, self._load_from, self._compile_from = begin_from, load_from, compile_from
         self.automaton: LazyAutomaton | None = None
         # Of the table and config that came last: their fingerprint, how many events came so far, and whether an automaton
@@ -54,12 +61,13 @@ class AdaptiveJudge:
     def judge(
         self, stored: Columns | Distinct, config: Config, final: int = 0, compile_from: int = KERNEL_COMPILE_FROM
     ) -> Judgement:
-        """Judge these traces, as conformance.engine.judge.judge does."""
+        """Judge these traces; arguments and result are those of conformance.engine.judge.judge."""
         # An automaton does not keep last states, and does not know of missing lines.
         if isinstance(stored, Distinct) and not final and not len(stored.missing):
             automaton = self._automaton_for(stored, config)
             if automaton is not None:
                 judgement = automaton.judge(stored, self._events // ASKING)
+                # It learns no more, and the kernel judges most events all the same (rule 3).
                 if automaton.is_closed and 2 * automaton.left > len(stored):
                     self.automaton, self._given_up = None, True
                 return judgement
@@ -74,7 +82,7 @@ class AdaptiveJudge:
         if self.automaton is None and not self._given_up and self._events > self._begin_from:
             from tidegauge.conformance.engine import lazy_automaton  # noqa: PLC0415  the compiler
 
-            # Each step towards machine code costs more (see the constants), so each waits for more events.
+            # Code that is loaded costs nothing more; loading and compiling wait until the kernel has judged for as long.
             if (
                 lazy_automaton.is_loaded()
                 or (self._events > self._load_from and lazy_automaton.is_ready())

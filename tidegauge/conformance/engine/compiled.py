@@ -1,5 +1,8 @@
 """The judge as machine code, compiled from the functions that also run interpreted.
 
+A twin is such a function compiled by Numba, or ready to be. A Rewriting changes the text of each function first, such as
+that of validation, which notes the cells of the judge's table that are read.
+
 Rules of this file
 
 1. Nothing is written twice: each function is compiled from its own code object, with globals in which the functions it
@@ -89,7 +92,7 @@ RARE = frozenset(_RARE.split())
 
 @dataclass(frozen=True)
 class Rewriting:
-    """Another text for each function of the kernel, and functions that this text calls besides."""
+    """A change to the kernel: `rewritten` returns another function for each of its; these may also call `calls`."""
 
     rewritten: Callable[[FunctionType], FunctionType]
     calls: tuple[Any, ...]
@@ -102,7 +105,7 @@ def compiled(rewriting: Rewriting | None = None) -> Callable[..., None]:
 
 
 def cached_on_disk(build: Callable[[bool], Callable[..., Any]], rewriting: Rewriting | None = None) -> Callable[..., Any]:
-    """Call `build` with whether there is a directory to keep the machine code in."""
+    """Return what `build(cached)` returns; `cached`: whether Numba looks for the code in a directory, and keeps it there."""
     directory = cache_directory(rewriting)
     if directory is not None:
         with suppress(OSError), machine_code.kept_in(directory):  # on a full disk the code is made, and not kept
@@ -111,7 +114,11 @@ def cached_on_disk(build: Callable[[bool], Callable[..., Any]], rewriting: Rewri
 
 
 def _build(eager: bool, rewriting: Rewriting | None, cached: bool) -> Callable[..., None]:
-    """Compile everything; without `eager` the callees only when the kernel is not in the cache."""
+    """Compile judge_traces, or load it if it is `cached` on disk.
+
+    With `eager` its callees are compiled before it. Without, Numba compiles a callee when it needs it, which it does only
+    if the code on disk turns out to be unusable.
+    """
     twins: dict[str, Any] = {}
     njit: Any = numba.njit
     for function in rewriting.calls if rewriting else ():
@@ -145,16 +152,20 @@ def kernel(rewriting: Rewriting | None = None) -> Kernel:
 
 
 BY_ADDRESS: tuple[Any, ...] = (judge_kernel.judge_traces, compaction.tidy, lifecycle.logs_agree)
+"""Functions with the types of those of a Kernel, in its order."""
 
 
 def by_address() -> list[Any]:
-    """Return the types of the functions of a Kernel as arguments: linked in, they would be compiled again."""
+    """Return the Numba types of the functions of a Kernel, for compiled code that gets them as arguments.
+
+    Linked into that code, they would be compiled again.
+    """
     return [types.FunctionType(types.none(*signature(function))) for function in BY_ADDRESS]
 
 
-def alone(wanted: Any) -> Callable[..., None]:
+def alone(function: Any) -> Callable[..., None]:
     """Return the compiled twin of one function of the kernel that can be called by itself."""
-    return cached_on_disk(partial(jit, with_globals(wanted, twins_of(MODULES)), signature(wanted)))
+    return cached_on_disk(partial(jit, with_globals(function, twins_of(MODULES)), signature(function)))
 
 
 UNCOUNTED: dict[str, Any] = {"_nrt": False}
@@ -163,7 +174,10 @@ taken out of it: two locked instructions for each of forty columns, a quarter of
 
 
 def twins_of(modules: Sequence[ModuleType], **options: Any) -> dict[str, Any]:
-    """Return the functions of modules by name, each calling the others, to be compiled when they are called."""
+    """Return the twins of all functions of modules by name, each calling the others' twins, to be compiled when called.
+
+    The modules are in the order of their imports; `options` are those of numba.njit.
+    """
     twins: dict[str, Any] = {}
     njit: Any = numba.njit
     for module in modules:
@@ -173,10 +187,10 @@ def twins_of(modules: Sequence[ModuleType], **options: Any) -> dict[str, Any]:
 
 
 def jit(function: Any, types_of_arguments: tuple[Any, ...], cached: bool, **options: Any) -> Callable[..., Any]:
-    """Compile a function for arguments of these types."""
+    """Compile a function for arguments of these types, or load it if it is `cached`; `options` are those of numba.njit."""
     njit: Any = numba.njit
-    made: Callable[..., Any] = njit(types_of_arguments, cache=cached, **options)(function)
-    return made
+    twin: Callable[..., Any] = njit(types_of_arguments, cache=cached, **options)(function)
+    return twin
 
 
 def functions_of(module: ModuleType) -> dict[str, FunctionType]:
@@ -184,7 +198,7 @@ def functions_of(module: ModuleType) -> dict[str, FunctionType]:
     return {
         key: value
         for key, value in vars(module).items()
-        # From Python 3.14 on a module has a function that makes its annotations (PEP 649).
+        # `allocate` runs before the kernel, as Python. From Python 3.14 on a module has `__annotate__` (PEP 649).
         if isinstance(value, FunctionType)
         and value.__module__ == module.__name__
         and key not in ("allocate", "__annotate__")
@@ -213,10 +227,12 @@ def text_fingerprint(rewriting: Rewriting | None = None) -> str:
     """Return a hash of the code as it is loaded."""
     # Not of the files: they may have been edited since this process imported them.
     modules = (*MODULES, *AUTOMATON, sys.modules[__name__])
-    parts = [_loaded(value) for module in modules for value in vars(module).values() if isinstance(value, FunctionType)]
+    parts = [
+        _function_text(value) for module in modules for value in vars(module).values() if isinstance(value, FunctionType)
+    ]
     if rewriting:
-        texts = (rewriting.rewritten(function) for module in MODULES for function in functions_of(module).values())
-        parts += [_loaded(function) for function in (*rewriting.calls, *texts)]
+        rewritten = (rewriting.rewritten(function) for module in MODULES for function in functions_of(module).values())
+        parts += [_function_text(function) for function in (*rewriting.calls, *rewritten)]
     return _hashed(
         [*parts, repr(UNCOUNTED), *sorted(RARE), *INT_FIELDS, *(repr(group._fields) for group in field_groups.GROUPS)]
     )
@@ -226,12 +242,12 @@ def _hashed(parts: Sequence[str]) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]
 
 
-def _loaded(function: FunctionType) -> str:
+def _function_text(function: FunctionType) -> str:
     """Return the code of a function and the constants it names, of its own module or of a module that it imports."""
     names = function.__code__.co_names
-    known = function.__globals__
-    spaces = [known, *(vars(known[name]) for name in names if isinstance(known.get(name), ModuleType))]
-    values = [(name, space[name]) for space in spaces for name in names if _is_constant(space.get(name))]
+    own = function.__globals__
+    namespaces = [own, *(vars(own[name]) for name in names if isinstance(own.get(name), ModuleType))]
+    values = [(name, namespace[name]) for namespace in namespaces for name in names if _is_constant(namespace.get(name))]
     return repr((function.__module__, function.__annotations__, _text(function.__code__), values))
 
 
@@ -264,7 +280,7 @@ _NUMBA_TYPES: dict[Any, Any] = {
 
 
 def signature(function: FunctionType) -> tuple[Any, ...]:
-    """Return the types of a function's arguments by its annotations."""
+    """Return the Numba types of a function's arguments, by its annotations."""
     # Without them Numba would compile one copy for each constant argument.
     return tuple(_NUMBA_TYPES[function.__annotations__[name]] for name in inspect.signature(function).parameters)
 
@@ -272,6 +288,7 @@ def signature(function: FunctionType) -> tuple[Any, ...]:
 def with_globals(function: Any, twins: dict[str, Any]) -> FunctionType:
     """Copy a function so that it calls those of `twins`, whether by name or as attributes of conformance.judge.state."""
     names = {name: twins[name] for name in function.__code__.co_names if name in twins}
+    # Modules of the judge import judge.state as `s` and call `s.pair(..)`: they get a copy of that module with twins in it.
     if function.__globals__.get("s") is state:
         twin = ModuleType(state.__name__)
         vars(twin).update({**vars(state), **{name: twins[name] for name in functions_of(state) if name in twins}})

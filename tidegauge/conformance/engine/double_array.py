@@ -1,5 +1,7 @@
 """Known transitions as a double array (Aoe, 1989): one memory access each, and no search.
 
+The states, symbols and effects are those of conformance.engine.transitions, which has the transitions in a hash table.
+
 Rules of this file
 
 1. State s has a base; its transition on symbol a is in the cell base[s] + a, which also holds the symbol. No two states
@@ -28,14 +30,14 @@ KNOWN = -1
 """The place of the first unknown transition of a trace that has none."""
 
 PATIENCE = 200
-"""After so many tries in vain the next state begins its search here: few places before are free."""
+"""After so many tries in vain for one state, the next state begins its search where this one ended."""
 
 
 def place(first: s.Ints, symbols: s.Ints, order: s.Ints, base: s.Ints, used: s.Ints, claimed: s.Ints) -> None:
     """Give states bases, in this order, as long as there is room: the first at which all their cells are free.
 
-    The transitions of state s are on `symbols[first[s]:first[s + 1]]`, sorted. `used`: whether a place is a cell of a state;
-    `claimed`: whether it is a base.
+    The transitions of state s are on `symbols[first[s]:first[s + 1]]`, sorted. `used`: 1 where a cell is one of a state;
+    `claimed`: 1 where it is a base. These two and `base` are written; a state without room keeps its base.
     """
     low, before = 0, 0
     for state in order:
@@ -57,7 +59,7 @@ def place(first: s.Ints, symbols: s.Ints, order: s.Ints, base: s.Ints, used: s.I
 
 
 def is_free(at: int, symbols: s.Ints, used: s.Ints, claimed: s.Ints) -> bool:
-    """Return whether a state with these symbols can have this base."""
+    """Return whether a state with transitions on these symbols can have the base `at`."""
     k = 0
     while k < len(symbols) and used[at + symbols[k]] == 0:
         k += 1
@@ -69,23 +71,25 @@ def walk(
 ) -> None:
     """Follow all traces: count each effect, and note the first unknown transition of each trace and the state before it.
 
-    `state_at`: the state whose base a cell is.
+    `cells` and `state_at` are those of KnownTransitions, `end` is the symbol of the end of a trace. Event i is the symbol
+    `rows[i]`; a trace begins at `starts`. Written are `times`, how often each effect occurred, and by trace `places`, the
+    event of the first unknown transition, and `states`, the state before it.
     """
     traces = len(starts) - 1
     # Two traces at a time: while one waits for its cell from memory, the processor goes on with the other.
     for t in range(0, traces - 1, 2):
         i, j = starts[t], starts[t + 1]
-        both = min(j - i, starts[t + 2] - j)
-        one, other, k = 0, 0, 0
-        while k < both:
-            cell, twin = cells[one + rows[i + k]], cells[other + rows[j + k]]
-            if cell & SYMBOL != rows[i + k] or twin & SYMBOL != rows[j + k]:
+        shorter = min(j - i, starts[t + 2] - j)
+        base, other_base, k = 0, 0, 0
+        while k < shorter:
+            cell, other_cell = cells[base + rows[i + k]], cells[other_base + rows[j + k]]
+            if cell & SYMBOL != rows[i + k] or other_cell & SYMBOL != rows[j + k]:
                 break
             times[cell >> SYMBOL_BITS & EFFECT] += 1
-            times[twin >> SYMBOL_BITS & EFFECT] += 1
-            one, other, k = cell >> BASE_AT, twin >> BASE_AT, k + 1
-        walk_on(cells, state_at, end, rows, starts, times, places, states, t, i + k, one)
-        walk_on(cells, state_at, end, rows, starts, times, places, states, t + 1, j + k, other)
+            times[other_cell >> SYMBOL_BITS & EFFECT] += 1
+            base, other_base, k = cell >> BASE_AT, other_cell >> BASE_AT, k + 1
+        walk_on(cells, state_at, end, rows, starts, times, places, states, t, i + k, base)
+        walk_on(cells, state_at, end, rows, starts, times, places, states, t + 1, j + k, other_base)
     if traces % 2 == 1:
         walk_on(cells, state_at, end, rows, starts, times, places, states, traces - 1, starts[traces - 1], 0)
 
@@ -103,9 +107,9 @@ def walk_on(
     place: int,
     base: int,
 ) -> None:
-    """Follow the rest of a trace from row `place` and the state with this `base`; its end is one more transition.
+    """Follow the rest of a trace from event `place` and the state with this `base`; its end is one more transition.
 
-    Stops at the first unknown transition, whose place and state are noted.
+    Stop at the first unknown transition, and note its place and state. The other arguments are those of `walk`.
     """
     upto = starts[trace + 1]
     while place <= upto:
@@ -120,7 +124,7 @@ def walk_on(
 
 # The transitions of an automaton that are known so far, put into a double array.
 #
-# A state that finds no base, and an effect whose number does not fit into a cell, are left out: such a
+# A state for which there is no base, and an effect whose number does not fit into a cell, are left out: such a
 # transition is looked up in the hash table. Where symbols do not fit into cells the array is empty: the last one would look
 # like a free cell.
 
@@ -142,23 +146,24 @@ NOTHING_KNOWN = KnownTransitions(np.zeros(0, np.int64), np.zeros(0, np.int64))
 def known_by_now(
     transition: MemoryTable, symbols: int, states: int, most: int, place: Callable[..., None]
 ) -> KnownTransitions:
-    """Put the known transitions into a double array; NOTHING_KNOWN where that would take more than `most` bytes.
+    """Put the transitions learnt so far into a double array; NOTHING_KNOWN where that would take more than `most` bytes.
 
-    `place`: conformance.engine.double_array.place, compiled or not.
+    `transition` is the hash table of transitions.Automaton, `symbols` and `states` are how many there are. `place` is the
+    function of this file, compiled or not.
     """
-    known = transition[transition[:, TO] >= 0]
-    known = known[np.argsort(known[:, KEY])]
-    state, symbol = np.divmod(known[:, KEY], symbols)
-    to, effect = known[:, TO] >> transitions.EFFECT_BITS, known[:, TO] & transitions.EFFECT
-    room = CELLS_PER_TRANSITION * len(known) + symbols
-    first = np.searchsorted(state, np.arange(states + 1))
-    too_large = symbols > SYMBOL or len(KnownTransitions._fields) * room * known.itemsize > most
+    entries = transition[transition[:, TO] >= 0]  # neither FREE nor LEFT
+    entries = entries[np.argsort(entries[:, KEY])]  # by state, then by symbol
+    state, symbol = np.divmod(entries[:, KEY], symbols)
+    to, effect = entries[:, TO] >> transitions.EFFECT_BITS, entries[:, TO] & transitions.EFFECT
+    room = CELLS_PER_TRANSITION * len(entries) + symbols
+    first = np.searchsorted(state, np.arange(states + 1))  # by state, its first entry
+    too_large = symbols > SYMBOL or len(KnownTransitions._fields) * room * entries.itemsize > most
     if too_large or first[1] == 0:  # without a transition of state 0 no trace can begin in the array
         return NOTHING_KNOWN
     transitions_of = np.diff(first)
     busiest_first = np.argsort(transitions_of, kind="stable")[::-1]
     others = busiest_first[(transitions_of[busiest_first] > 0) & (busiest_first != 0)]
-    base = np.full(states, FREE)
+    base = np.full(states, FREE)  # by state
     used, claimed = np.zeros(room, np.int64), np.zeros(room, np.int64)
     # State 0 has base 0, so it is placed first. Then those with most transitions: they are hardest to fit between others.
     place(first, symbol, np.concatenate(([0], others)), base, used, claimed)

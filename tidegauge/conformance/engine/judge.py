@@ -1,4 +1,12 @@
-"""judge(columns, config): the verdicts of every rule on the traces in `columns`."""
+"""Run the judge over traces: judge(columns, config) returns a Judgement, which counts the checks of every rule.
+
+Traces come as columns (traces.columns): a row per event, a column per field, UNKNOWN where a source does not report it. A
+`Distinct` holds each distinct event once, in a table, and the row of that table for each event of the traces.
+
+The kernel is judge.kernel.judge_traces, interpreted or compiled. It works on one table of integers, `st`: s.HW and the other
+names of judge.state are its rows and columns. The table has the options of the run, what is known of the partition, the
+tally of each rule (how many checks held, failed, or could not be decided) and the first failure of each rule in each trace.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,6 +44,7 @@ CAPABILITIES = (
     (s.REPORTS_SEND_EPOCH_REQUEST, ("SendEpochRequest",)),
     (s.REPORTS_HANDLE_EPOCH_REQUEST, ("HandleEpochRequest",)),
 )
+"""The options that say whether a source reports any of these events."""
 
 SWITCHES = (
     (s.TRUNCATION_ON_FETCH, "truncation_on_fetch"),
@@ -73,7 +82,7 @@ EPOCH_ROUNDS = ("SendEpochRequest", "HandleEpochResponse")
 
 
 def options_of(columns: Columns, config: Config) -> list[int]:
-    """Return the options for all traces of a run: the config, and the switches of the brokers' profiles."""
+    """Return the row s.OPTION of the kernel's table: what the config, the brokers' profiles and the columns decide."""
     profiles = profiles_named(config.profile, config.nodes)
     profile = profiles.controller
     options = [0] * s.WIDTH
@@ -81,20 +90,20 @@ def options_of(columns: Columns, config: Config) -> list[int]:
     options[s.MIN_ISR] = config.min_isr
     options[s.LAG_RULE] = config.lag_rule
     for option, switch in SWITCHES:
-        options[option] = sum(getattr(own, switch) << b for b, own in enumerate(profiles.brokers))
+        options[option] = sum(getattr(of_broker, switch) << b for b, of_broker in enumerate(profiles.brokers))
     # Kafka keeps eligible replicas whether or not its logs show them; any other broker does if it reports them.
     options[s.ELR] = profile.elr and (profile.name != SAFE.name or _reports_elr(columns))
     options[s.DUPLICATES] = config.extra.get(REPEATS) is True
     options[s.ELECTIONS_CLEAN] = config.extra.get(UNCLEAN_ELECTIONS) is False
     reports = config.extra.get(REPORTS)
-    rounds_are_past = all(own.truncation_on_fetch for own in profiles.brokers)
+    no_epoch_rounds = all(of_broker.truncation_on_fetch for of_broker in profiles.brokers)
     # Without a list everything is reported; then what is absent did not happen.
     for option, events in CAPABILITIES:
         options[option] = reports is None or any(event in reports for event in events)
     for bit, kinds in UNSEEN_KINDS:
         # A profile without epoch rounds has none to leave out: their absence from the list makes nothing unobserved.
-        happening = set(kinds) - set(EPOCH_ROUNDS if rounds_are_past else ())
-        options[s.UNOBSERVED] |= bit if reports is not None and not happening <= set(reports) else 0
+        possible = set(kinds) - set(EPOCH_ROUNDS if no_epoch_rounds else ())
+        options[s.UNOBSERVED] |= bit if reports is not None and not possible <= set(reports) else 0
     options[s.REPORTS_FENCING] = reports is None or {"FenceBroker", "UnfenceBroker"} <= set(reports)
     options[s.REASSIGNED] = config.extra.get(MOVED) is True or _reassigned(columns, len(config.nodes))
     options[s.REPORTS_CACHE_ENTRIES] = bool((columns.event == fields.EPOCH_CACHE_ENTRY).any())
@@ -102,15 +111,16 @@ def options_of(columns: Columns, config: Config) -> list[int]:
 
 
 def _reports_elr(columns: Columns) -> bool:
-    """Return whether some event reports who is eligible."""
+    """Return whether some event reports the ELR, the eligible leader replicas."""
     elr = columns.ints.get("elr")
     return elr is not None and bool((elr != UNKNOWN).any())
 
 
 def _reassigned(columns: Columns, brokers: int) -> bool:
-    """Return whether some event reports that not every broker is a replica."""
-    replicas = columns.ints.get("replicas")
-    return replicas is not None and bool(((replicas != UNKNOWN) & (replicas != (1 << brokers) - 1)).any())
+    """Return whether some event reports an assignment that lacks one of the brokers, which are so many."""
+    replicas = columns.ints.get("replicas")  # a bit mask of brokers
+    every_broker = (1 << brokers) - 1
+    return replicas is not None and bool(((replicas != UNKNOWN) & (replicas != every_broker)).any())
 
 
 # Judging columns: judge(columns, config) returns the tally of every rule, and the first failures.
@@ -190,12 +200,15 @@ class TooLargeError(ValueError):
 
 
 def judge(columns: Columns | Distinct, config: Config, final: int = 0, compile_from: int = COMPILE_FROM) -> Judgement:
-    """Judge all traces; also keep the last states of the first `final` of them."""
+    """Judge all traces; also return the last states of the first `final` traces.
+
+    `compile_from` is the number of events from which compiling the kernel pays; 0 compiles it at once.
+    """
     return judge_with(execution(len(columns), compile_from), columns, config, final)
 
 
 def execution(events: int, compile_from: int = COMPILE_FROM) -> Callable[..., None]:
-    """Return the kernel, interpreted or compiled, that is faster for so many events."""
+    """Return the kernel that is fastest for so many events: interpreted, compiled, or compiled while it is interpreted."""
     # Two thresholds: machine code that is on disk pays much earlier than code that would have to be compiled.
     if events >= min(compile_from, LOAD_FROM):
         from tidegauge.conformance.engine.compiled import compiled, is_ready  # noqa: PLC0415  (imports the compiler)
@@ -211,7 +224,7 @@ def execution(events: int, compile_from: int = COMPILE_FROM) -> Callable[..., No
 
 
 def judge_with(run: Callable[..., None], stored: Columns | Distinct, config: Config, final: int = 0) -> Judgement:
-    """Judge with the kernel `run`, interpreted or compiled; the table grows until every trace fits."""
+    """Judge with the kernel `run`, in a table that grows until every trace fits; return the first `final` last states."""
     columns, rows = table_of(stored)
     options = options_of(columns, config)
     traces = len(columns.trace_starts) - 1
@@ -220,6 +233,7 @@ def judge_with(run: Callable[..., None], stored: Columns | Distinct, config: Con
     room, past = ROOM_AT_FIRST, PAST_AT_FIRST
     while True:
         st = s.allocate(options, room, FAILURES_KEPT, past)
+        # The kernel fills both: by trace and broker, the values of s.FINAL, and the epoch cache as (epoch, start offset).
         last = np.full((states_kept, options[s.BROKERS], len(s.FINAL)), UNKNOWN, np.int64)
         caches = np.zeros((states_kept, options[s.BROKERS], room, 2), np.int64)
         run(st, *inputs, last, caches)
@@ -233,36 +247,37 @@ def judge_with(run: Callable[..., None], stored: Columns | Distinct, config: Con
 
 
 def more_room(st: s.State) -> tuple[int, int]:
-    """Return the room for entries of a log, and for registrations and terms, that should replace a table that is full."""
-    full = int(st[s.PARTITION, s.OVERFLOW])
+    """Return (entries of a log, registrations and terms): the room to allocate after a table that was too small."""
+    full = int(st[s.PARTITION, s.OVERFLOW])  # a bit for each kind of room that did not suffice
     room, past = int(st[s.PARTITION, s.CACHE_ROOM]), int(st[s.PARTITION, s.PAST_ROOM])
     return room * 2 if full & s.LOGS_FULL else room, past * 2 if full & s.PAST_FULL else past
 
 
 def grown(st: s.State, room: int, past: int) -> s.State:
-    """Return a larger table with the same tallies and knowledge."""
+    """Copy a table into a larger one: `room` for entries of a log, `past` for registrations and terms."""
     larger = s.allocate(st[s.OPTION].tolist(), room, int(st[s.PARTITION, s.FAILURES_ROOM]), past)
-    places, had, width = (
-        larger[s.PARTITION, s.CACHE_ROOM : s.AT_FAILURES + 1].copy(),
-        st[s.PARTITION, s.CACHE_ROOM],
-        st.shape[1],
-    )
+    # The cells that say how much room there is, and where each part begins, are the larger table's own.
+    layout = slice(s.CACHE_ROOM, s.AT_FAILURES + 1)
+    larger_layout, old_room, width = larger[s.PARTITION, layout].copy(), st[s.PARTITION, s.CACHE_ROOM], st.shape[1]
     larger[: s.SIZED, :width] = st[: s.SIZED]
-    larger[s.PARTITION, s.CACHE_ROOM : s.AT_FAILURES + 1] = places
+    larger[s.PARTITION, layout] = larger_layout
     # The parts of a table follow each other; each part is copied to where it begins in the larger one.
     ends = [*st[s.PARTITION, s.AT_LOGS : s.AT_FAILURES + 1].tolist(), len(st)]
     for at, end in zip(range(s.AT_PAIRS, s.AT_FAILURES + 1), ends, strict=True):
         begin, to = st[s.PARTITION, at], larger[s.PARTITION, at]
         larger[to : to + end - begin, :width] = st[begin:end]
-        # In a row of a log the cells of a fork are after the room for entries, which has grown.
-        if at == s.AT_LOGS and room != had:
-            larger[to : to + end - begin, room] = st[begin:end, had]
-            larger[to : to + end - begin, had] = 0
+        # A row of a log has one more cell after the room for its entries (rule 2 of judge.state): the room has grown.
+        if at == s.AT_LOGS and room != old_room:
+            larger[to : to + end - begin, room] = st[begin:end, old_room]
+            larger[to : to + end - begin, old_room] = 0
     return larger
 
 
 def frozen_inputs(columns: Columns, rows: s.Ints | None, missing: s.Ints) -> tuple[Any, ...]:
-    """Return the columns as the kernel takes them: read-only, all absent ones the same array of UNKNOWN."""
+    """Return the kernel's arguments between its table and the last states, in its order, all read-only.
+
+    `rows` are the rows of the events in the columns, None if row i is event i; `missing` as in traces.columns.Columns.
+    """
     # One shared array: a source has a few of the fields, and a column of UNKNOWN for each other one would be mostly memory.
     absent = np.full(len(columns), UNKNOWN, np.int64)
     return (
@@ -286,7 +301,7 @@ def frozen(column: NDArray[Any]) -> NDArray[Any]:
 
 
 def judgement_of(events: int, traces: int, st: s.State, last: s.Ints, caches: NDArray[np.int64]) -> Judgement:
-    """Return the judgement that a table has after so many events of so many traces."""
+    """Read the judgement from a table after so many events of so many traces; `last`, `caches`: as in `judge_with`."""
     tallies = {rule: _tally(st[s.TALLIES + at]) for at, rule in enumerate(RULE_IDS)}
     failure_count = int(st[s.PARTITION, s.FAILURES])
     first = int(st[s.PARTITION, s.AT_FAILURES])
@@ -305,18 +320,22 @@ def judgement_of(events: int, traces: int, st: s.State, last: s.Ints, caches: ND
 
 
 def _tally(row: s.Ints) -> RuleTally:
+    """Return the tally in a row of the table, whose MISSING is a bit mask of fields."""
     held, failed, undecided = (int(row[k]) for k in (s.HELD_COUNT, s.FAILED_COUNT, s.UNDECIDED_COUNT))
     return RuleTally(held, failed, undecided, fields.names(int(row[s.MISSING])), int(row[s.FAILED_TRACES]))
 
 
 def failure_of(row: Sequence[int]) -> Failure:
-    """Return the failure in a row of the table."""
-    trace, at, rule, fieldno, expected, actual = row
-    return Failure(trace, at, RULE_IDS[rule], fields.COMPARED[fieldno], none_if_unknown(expected), none_if_unknown(actual))
+    """Return the failure in a row of the table, whose columns are F_TRACE to F_ACTUAL."""
+    trace, at, rule, compared, expected, actual = row
+    return Failure(trace, at, RULE_IDS[rule], fields.COMPARED[compared], none_if_unknown(expected), none_if_unknown(actual))
 
 
 def _replica(row: Sequence[int], cache: s.Ints) -> ReplicaState:
-    """Return what the judge knows of a replica at the end of a trace, unknown values as None."""
+    """Return what the judge knows of a replica at the end of a trace, unknown values as None.
+
+    `row` has the values of s.FINAL, the last of them the number of entries in `cache`, which are (epoch, start offset).
+    """
     leo, hw, log_start, cached = (none_if_unknown(value) for value in row)
     epochs = None if cached is None else tuple((int(epoch), int(start)) for epoch, start in cache[:cached])
     return ReplicaState(leo, hw, log_start, epochs)

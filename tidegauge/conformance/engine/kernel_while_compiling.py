@@ -1,5 +1,8 @@
 """The kernel while another process compiles it: interpreted, some traces at a time, until the machine code is ready.
 
+`st` is the kernel's table (judge.state), `inputs` are the kernel's arguments between the table and the starts of traces
+(engine.judge.frozen_inputs), `final` and `caches` the arrays that get the last states of the first traces.
+
 Rules of this file
 
 1. When the code becomes ready changes the time and nothing else: both kernels are one text, and each goes on with the table
@@ -29,7 +32,7 @@ def judge_until_compiled(st: s.State, *arguments: Any) -> None:
     """Judge as `kernel.judge_traces` does, with the same arguments."""
     *inputs, trace_starts, final, caches = arguments
     traces, begin = len(trace_starts) - 1, 0
-    # The caller has begun the trace, and ends it.
+    # What is passed as traces are pieces of one trace, which the caller has begun, and ends.
     if st[s.OPTION, s.PIECEWISE] == 1:
         for piece in range(traces):
             _judge_pieces(st, inputs, int(trace_starts[piece]), int(trace_starts[piece + 1]))
@@ -55,26 +58,26 @@ def _judge_some(
     kernel: Any,
     inputs: list[Any],
     trace_starts: s.Ints,
-    some: tuple[int, int],
+    numbers: tuple[int, int],
     final: NDArray[np.int64],
     caches: NDArray[np.int64],
 ) -> None:
-    """Judge the traces from `some` begin to end, and count their failures as those of the whole table."""
-    begin, end = some
-    before = int(st[s.PARTITION, s.FAILURES])
+    """Judge the traces with `numbers` from the first up to, without, the second; correct the numbers in their failures."""
+    begin, end = numbers
+    failures_before = int(st[s.PARTITION, s.FAILURES])
     kernel(st, *inputs, frozen(trace_starts[begin : end + 1]), final[begin:end], caches[begin:end])
     # The kernel numbers the traces that it is given from 0.
     first = int(st[s.PARTITION, s.AT_FAILURES])
-    st[first + before : first + int(st[s.PARTITION, s.FAILURES]), 0] += begin
+    st[first + failures_before : first + int(st[s.PARTITION, s.FAILURES]), s.F_TRACE] += begin
 
 
 def _judge_in_pieces(st: s.State, inputs: list[Any], first: int, last: int, trace: int) -> None:
-    """Judge one trace, the events from `first` up to `last`."""
+    """Judge the trace of this number, the events from `first` up to, without, `last`."""
+    # What the kernel does itself at the beginning of a trace that it is given as a whole; at the end below.
     s.forget(st, trace)
     st[s.OPTION, s.PIECEWISE] = 1
     _judge_pieces(st, inputs, first, last)
     st[s.OPTION, s.PIECEWISE] = 0
-    # What the kernel does itself at the end of a trace that it is given as a whole.
     if st[s.OPTION, s.UNOBSERVED] != 0:
         for b in range(st[s.OPTION, s.BROKERS]):
             forget_unobserved(st, b)
@@ -82,7 +85,10 @@ def _judge_in_pieces(st: s.State, inputs: list[Any], first: int, last: int, trac
 
 
 def _judge_pieces(st: s.State, inputs: list[Any], first: int, last: int) -> None:
-    """Judge these events of a trace, each piece by the kernel that is there then."""
+    """Judge the events of a trace from `first` up to, without, `last`, in pieces of PIECE events.
+
+    They are judged by the interpreted kernel; as soon as the machine code is ready, the rest is one piece for that.
+    """
     # `final` and `caches` of the kernel: empty, since the state goes on in `st`.
     no_states = np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0, 0), np.int64)
     while first < last and st[s.PARTITION, s.OVERFLOW] == 0:

@@ -1,6 +1,11 @@
 """An automaton for traces of few different events, built as far as they lead through it (as RE2's lazy DFA).
 
-Private to conformance.engine.adaptive_judge, which decides when it pays.
+Private to conformance.engine.adaptive_judge, which decides when it pays. A state of the automaton is a memory: what the
+judge knows of the partition, as bytes. A symbol is an event, as a row of one table. A transition is learnt by asking the
+kernel: it leads to the memory after the event, and has an effect, what the event adds to the tallies of the rules.
+
+Memories, transitions and effects are arrays with fixed room (transitions.Automaton); `_at` counts what is in them, by the
+names NEXT, TRANSITIONS, MEMORIES, .. of conformance.engine.transitions.
 
 Rules of this file
 
@@ -63,21 +68,22 @@ CACHE_ROOM = 8
 MOST_BYTES = 1 << 28
 """Bytes that memories and transitions may take up."""
 FIRST_TRANSITIONS, FIRST_MEMORIES, FIRST_EFFECTS = 1 << 20, 1 << 18, 1 << 8
-"""Room at first; of transitions half of it is used. Each is a power of two."""
+"""Rows for which there is room at first, a power of two each; of the rows for transitions half are used."""
 FIRST_WORDS = 1 << 23
-"""The same for the words of memories: 25 to 35 each for a model of two brokers."""
+"""The words of all memories for which there is room at first: 25 to 35 a memory for a model of two brokers."""
 ALL = 1 << 62
+"""Transitions that may be learnt: as many as there are."""
 
 WORTH = 4
 """Transitions that are looked up in the hash table in the time in which one is put into a double array."""
 
 
 class Execution(NamedTuple):
-    """The functions of the kernel, kernel.transitions and kernel.double_array that are called here, compiled or not."""
+    """The functions that are called here, compiled or not: the kernel's, two of `transitions`, two of `double_array`."""
 
     kernel: compiled.Kernel
     follow: Any
-    entered_again: Any
+    rehash_transitions: Any
     place: Any
     walk: Any
 
@@ -86,10 +92,13 @@ class LazyAutomaton:
     """A judge of traces whose events are rows of one table; it learns transitions with each `judge`."""
 
     def __init__(self, table: Columns, config: Config, execution: Execution | None = None, most: int = MOST_BYTES) -> None:
-        """Begin with one state, a judge that has read nothing; `most` is the memory that it may take, in bytes."""
+        """Begin with one state, a judge that has read nothing; the automaton may take `most` bytes.
+
+        Without an `execution` its functions are compiled, or loaded.
+        """
         self.config = config
         options = options_of(table, config)
-        # Where kinds of events are not reported, the end of a trace makes more unknown (kernel.unseen): no symbol for that.
+        # Where kinds of events are not reported, the end of a trace makes more unknown (judge.unobserved): no symbol does.
         self.applies = options[s.UNOBSERVED] == 0
         # An event at a time: the end of a piece is not the end of the trace.
         options[s.PIECEWISE] = 1
@@ -99,6 +108,7 @@ class LazyAutomaton:
         self._most = most
         self._at = np.zeros(LARGEST_MEMORY + 1, np.int64)
         self._at[MEMORIES] = 1
+        # In words: what a memory takes if all its room is in use, and one to spare.
         self._at[LARGEST_MEMORY] = empty_memories(spans_of(st), 1).shape[1] // WORD + 1
         self._automaton = _automaton(
             _free(FIRST_TRANSITIONS),
@@ -111,8 +121,9 @@ class LazyAutomaton:
         intern_row(memories, 0)
         self._is_closed = False
         self._left = 0
-        self._known = NOTHING_KNOWN
-        self._not_known = self._known_of = 0
+        # The double array, the transitions that were learnt when it was made, and the events looked up elsewhere since.
+        self._double_array = NOTHING_KNOWN
+        self._in_double_array = self._looked_up = 0
         self._execution = execution or compiled_for(self._judge, self._automaton)
 
     @property
@@ -128,11 +139,11 @@ class LazyAutomaton:
     @property
     def bytes(self) -> int:
         """The bytes that states and transitions take up."""
-        return _bytes(self._automaton, self._known)
+        return _bytes(self._automaton, self._double_array)
 
     @property
     def is_closed(self) -> bool:
-        """Whether there is no room for more."""
+        """Whether there is no room to learn more transitions."""
         return self._is_closed
 
     @property
@@ -141,33 +152,35 @@ class LazyAutomaton:
         return self._left
 
     def judge(self, distinct: Distinct, allowed: int = ALL) -> Judgement:
-        """Judge all traces, as the kernel would, and learn up to `allowed` transitions in all."""
+        """Judge all traces, as the kernel would; learn transitions until there are `allowed`, those of earlier calls too."""
         at, starts = self._at, distinct.table.trace_starts
+        traces = len(starts) - 1
         at[ALLOWED], at[NEXT] = 0 if self._is_closed else allowed, 0
-        left, times = np.zeros(len(starts) - 1, np.int64), np.zeros(self._most_effects, np.int64)
-        places, states = starts[:-1].copy(), np.zeros(len(starts) - 1, np.int64)
-        rows, fixed = frozen(np.ascontiguousarray(distinct.rows)), frozen(starts)
+        # By trace: 1 where it is left to the kernel; the event that is next, and the state before it.
+        left = np.zeros(traces, np.int64)
+        places, states = starts[:-1].copy(), np.zeros(traces, np.int64)
+        times = np.zeros(self._most_effects, np.int64)  # how often each effect occurred
+        rows, frozen_starts = frozen(np.ascontiguousarray(distinct.rows)), frozen(starts)
         # First the double array, which is three times as fast, then the hash table for what it lacks.
-        if len(self._known.cells):
+        if len(self._double_array.cells):
             places[:] = double_array.KNOWN
-            self._execution.walk(*self._known, len(distinct.table), rows, fixed, times, places, states)
-        # The rest of these traces, from their first unknown transition on, is followed by the hash table.
+            self._execution.walk(*self._double_array, len(distinct.table), rows, frozen_starts, times, places, states)
+        # What follows the first unknown transition of a trace is followed in the hash table.
         wanted = np.flatnonzero(places != double_array.KNOWN)
-        self._not_known += int((starts[wanted + 1] - places[wanted]).sum())
+        self._looked_up += int((starts[wanted + 1] - places[wanted]).sum())
+        arguments = rows, frozen_starts, wanted, places, states
         while (
             len(wanted)  # Numba takes a millisecond to find out what it is handed, as long as tens of thousands of events
-            and self._execution.follow(
-                *self._execution.kernel, self._judge, self._automaton, at, rows, fixed, wanted, places, states, times, left
-            )
+            and self._execution.follow(*self._execution.kernel, self._judge, self._automaton, at, *arguments, times, left)
             == FULL
         ):
             self._grow()
             times = np.concatenate((times, np.zeros(self._most_effects - len(times), np.int64)))
         # Looking up has cost as much by now as a new double array would (rule 4).
-        if self.transitions > self._known_of and self._not_known > WORTH * self.transitions:
-            self._not_known, self._known_of = 0, self.transitions
+        if self.transitions > self._in_double_array and self._looked_up > WORTH * self.transitions:
+            self._looked_up, self._in_double_array = 0, self.transitions
             room = self._most - _bytes(self._automaton)
-            self._known = known_by_now(
+            self._double_array = known_by_now(
                 self._automaton.transition, len(self._judge.event) + 1, self.memories, room, self._execution.place
             )
         tallies = self._counted(times)
@@ -175,45 +188,46 @@ class LazyAutomaton:
         left_out = self._left = 0
         # Traces in which a rule fails, or whose memory is too large: the kernel judges them from their beginning.
         if left.any():
-            rest, others = _only(distinct, np.flatnonzero(left))
-            self._left = len(rest)
-            by_kernel = judge_with(self._execution.kernel.judge, rest, self.config)
+            left_traces, among_all = _some_traces(distinct, np.flatnonzero(left))
+            self._left = len(left_traces)
+            by_kernel = judge_with(self._execution.kernel.judge, left_traces, self.config)
             tallies = {rule: add_tallies(tallies[rule], by_kernel.tallies[rule]) for rule in RULE_IDS}
-            failures, left_out = tuple(map(others, by_kernel.failures)), by_kernel.failures_left_out
-        return Judgement(len(distinct), len(starts) - 1, tallies, failures, left_out)
+            failures, left_out = tuple(map(among_all, by_kernel.failures)), by_kernel.failures_left_out
+        return Judgement(len(distinct), traces, tallies, failures, left_out)
 
     @property
     def _most_effects(self) -> int:
         return len(self._automaton.effects.starts)
 
     def _counted(self, times: s.Ints) -> dict[str, RuleTally]:
-        """Return the tallies of all effects; `times`: how often each one occurred. No effect has a failure.
+        """Return the tallies of all rules; `times`: how often each effect occurred. No effect has a failure.
 
         An effect is a row of words (transitions.drain_tallies): for each rule that it changes SAYS of them.
         """
         held, undecided, missing = ([0] * len(RULE_IDS) for _ in COUNTED)
         effects = self._automaton.effects
         for effect in np.flatnonzero(times).tolist():
-            often, counts = int(times[effect]), effects.words[effects.starts[effect] : effects.starts[effect + 1]]
-            for rule, holds, left_open, lacks in counts.reshape(-1, SAYS).tolist():
-                held[rule] += often * holds
-                undecided[rule] += often * left_open
-                missing[rule] |= lacks
+            count, words = int(times[effect]), effects.words[effects.starts[effect] : effects.starts[effect + 1]]
+            for rule, effect_held, effect_undecided, missing_fields in words.reshape(-1, SAYS).tolist():
+                held[rule] += count * effect_held
+                undecided[rule] += count * effect_undecided
+                missing[rule] |= missing_fields
         return {rule: RuleTally(held[r], 0, undecided[r], fields.names(missing[r])) for r, rule in enumerate(RULE_IDS)}
 
     def _grow(self) -> None:
         """Double the tables that are full, and fill their hash tables anew."""
         before, at = self._automaton, self._at
+        # Of the slots for transitions half are used (transitions.is_full).
         transition = _free(len(before.transition) * (2 if 2 * at[TRANSITIONS] >= len(before.transition) else 1))
         memories = _larger(before.memories, int(at[MEMORIES]), int(at[LARGEST_MEMORY]))
         effects = _larger(before.effects, int(at[EFFECTS]), SAYS * len(RULE_IDS))
         larger = _automaton(transition, memories, effects)
         # Where there is no room for larger ones, what is known stays in use and no more is learnt.
-        if _bytes(larger, self._known) > self._most:
+        if _bytes(larger, self._double_array) > self._most:
             self._is_closed, at[ALLOWED] = True, 0
         else:
             self._automaton = larger
-            self._execution.entered_again(before.transition, larger, at)
+            self._execution.rehash_transitions(before.transition, larger, at)
 
 
 def _automaton(transition: s.Ints, memories: Pool, effects: Pool) -> Automaton:
@@ -225,7 +239,10 @@ def _pool(words: int, rows: int) -> Pool:
 
 
 def _larger(pool: Pool, rows: int, most: int) -> Pool:
-    """Return a pool with room for one more row of at most so many words: what is full is doubled."""
+    """Return a pool with room for one more row of at most `most` words, after the `rows` in use: what is full is doubled.
+
+    The slots of its hash table are empty.
+    """
     words, starts = pool.words, pool.starts
     if starts[rows] + most > len(words):
         words = np.concatenate((words, np.zeros_like(words)))
@@ -246,17 +263,18 @@ def _slots(rows: int) -> s.Ints:
     return np.full(2 * rows, FREE, np.int64)
 
 
-def _only(distinct: Distinct, wanted: s.Ints) -> tuple[Distinct, Callable[[Failure], Failure]]:
-    """Return some of the traces, and a function that gives a failure of theirs its place among all."""
+def _some_traces(distinct: Distinct, wanted: s.Ints) -> tuple[Distinct, Callable[[Failure], Failure]]:
+    """Return the traces with the numbers `wanted`, and a function that gives a failure in them its place among all."""
     starts = distinct.table.trace_starts
     first, lengths = starts[wanted], np.diff(starts)[wanted]
-    begin = np.concatenate(([0], np.cumsum(lengths)))
+    new_starts = np.concatenate(([0], np.cumsum(lengths)))
 
     def among_all(failure: Failure) -> Failure:
-        row = int(first[failure.trace]) + failure.row - int(begin[failure.trace])
+        """Return a failure in the chosen traces by its trace and row among all."""
+        row = int(first[failure.trace]) + failure.row - int(new_starts[failure.trace])
         return replace(failure, trace=int(wanted[failure.trace]), row=row)
 
-    return Distinct(with_starts(distinct.table, begin), distinct.rows[ranges(first, lengths)]), among_all
+    return Distinct(with_starts(distinct.table, new_starts), distinct.rows[ranges(first, lengths)]), among_all
 
 
 INTERPRETED = Execution(
@@ -269,7 +287,7 @@ INTERPRETED = Execution(
 
 
 def compiled_for(judge: Judge, automaton: Automaton) -> Execution:
-    """Return the functions of an Execution as machine code."""
+    """Return the functions of an Execution as machine code for arguments of the types that these have."""
     type_of: Any = numba.typeof
     return _compiled(type_of(judge), type_of(automaton))
 
@@ -281,7 +299,7 @@ def is_ready() -> bool:
 
 
 def is_loaded() -> bool:
-    """Return whether this process has loaded it."""
+    """Return whether this process has loaded the machine code."""
     return _compiled.cache_info().currsize > 0
 
 
@@ -294,10 +312,11 @@ def prepare() -> None:
 
 @cache
 def _compiled(judge: Any, automaton: Any) -> Execution:
-    """Compile the functions of an Execution for these types of judge and automaton."""
+    """Compile, or load, the functions of an Execution for these Numba types of judge and automaton."""
     twins, ints, table = compiled.twins_of(compiled.AUTOMATON, **compiled.UNCOUNTED), types.int64[::1], types.int64[:, ::1]
+    # Each function with the types of its arguments, in their order.
     follow: Any = (*compiled.by_address(), judge, automaton, ints, compiled.COLUMN, compiled.COLUMN, *(ints,) * 5)
-    made = [
+    machine_code = [
         compiled.cached_on_disk(
             partial(compiled.jit, compiled.with_globals(function, twins), arguments, **compiled.UNCOUNTED)
         )
@@ -308,4 +327,5 @@ def _compiled(judge: Any, automaton: Any) -> Execution:
             (double_array.walk, (ints, ints, types.int64, compiled.COLUMN, compiled.COLUMN, ints, ints, ints)),
         )
     ]
-    return Execution(compiled.kernel()._replace(forget=compiled.alone(compaction.forget_consumed)), *made)
+    # Not `tidy`: it also clears unused rows and entries, which a memory leaves out anyway (one_event.pack).
+    return Execution(compiled.kernel()._replace(forget=compiled.alone(compaction.forget_consumed)), *machine_code)

@@ -1,4 +1,4 @@
-"""Numba, imported so that it obeys no file of the current directory, and the machine code that it makes, kept on disk.
+"""Import Numba so that it obeys no file of the current directory; keep the machine code that it makes on disk.
 
 Numba reads `.numba_config.yaml` of the current directory when it is imported and before each compilation, if PyYAML is
 installed. Such a file may overwrite any file of the user (`chrome_trace`), and lies where somebody sent logs. Its
@@ -89,12 +89,13 @@ def files_of(name: str) -> dict[str, bytes]:
 
 
 def keep(name: str, files: Mapping[str, bytes]) -> None:
-    """Keep files that another machine made under that name, unless there are some. Like Numba, the index before the code."""
+    """Write files of machine code that another machine sent to the directory of that name, unless it has code already."""
     folder = directory(name)
     # Code that is there was compiled here, for this processor.
     if folder is None or any(folder.glob("*.nbc")):
         return
     with suppress(OSError):
+        # In the order that Numba has: the index (.nbi) before the code (.nbc).
         for file in sorted(files, reverse=True):
             with replacing(folder / file) as path:
                 path.write_bytes(files[file])
@@ -106,7 +107,7 @@ def kept_in(folder: Path) -> Iterator[None]:
     """Make Numba keep what it compiles in this folder, and look for it there."""
     settings: Any = numba.config
     loaded = _intact(folder)
-    # Numba would run what is left without asking: only files with the right checksum may be there.
+    # Numba loads any file that it finds there: only those with the right checksum may stay.
     for file in folder.glob(FILES):
         if file not in loaded:
             file.unlink(missing_ok=True)
@@ -124,7 +125,7 @@ def kept_in(folder: Path) -> Iterator[None]:
 
 
 def _intact(folder: Path) -> dict[Path, str]:
-    """Return the files of machine code in a folder whose checksums fit, with them."""
+    """Return the files of machine code in a folder that have their checksum beside them, and that checksum."""
     sums = {}
     for file in sorted(folder.glob(FILES)):
         with suppress(OSError):
@@ -138,6 +139,7 @@ def _checksum(file: Path) -> str:
 
 
 def _write_checksum(file: Path) -> None:
+    """Write the checksum of a file beside it."""
     with replacing(file.with_name(file.name + CHECKSUM)) as path:
         path.write_text(_checksum(file), encoding="ascii")
 
@@ -170,5 +172,5 @@ class Locator:
         return Path(self.folder).name
 
     def get_disambiguator(self) -> str:
-        """Return a constant: one function is kept."""
+        """Return a constant, as the names of the functions that are kept differ."""
         return "kept"

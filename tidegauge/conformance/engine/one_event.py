@@ -1,4 +1,19 @@
-"""The judge asked about one event at a time, with its memory as bytes in between."""
+"""Judge one event at a time, with the judge's memory as bytes in between.
+
+`st` is the kernel's table (judge.state). The memory is the part of it that says what is known of the partition: the tallies
+and failures are not part of it. There are two ways to write it: `save` and `restore` copy all cells, also those not in use,
+so that every memory is of one length; `pack` and `unpack` leave out the room after the last registration, term and entry
+of a log. A byte is the value of a cell, UNKNOWN_BYTE for UNKNOWN.
+
+Rules of this file
+
+1. In packed bytes counts come first and give the length of the rest. So two memories are the same exactly when their bytes
+   are, if the table was made canonical before (conformance.judge.compaction).
+2. Cells that `unpack` does not write keep the values of another memory. The kernel does not read them: it leaves them as
+   they are between traces, too (conformance.judge.state.forget).
+3. Rows are packed whole, and a value that is too large for a byte is noticed at the end: only loops without an exit become
+   vector instructions. A memory with such a value is not kept, and the caller must do without it.
+"""
 
 from typing import Any, NamedTuple
 
@@ -8,34 +23,23 @@ from numpy.typing import NDArray
 from tidegauge.conformance.judge import state as s
 from tidegauge.traces.columns import UNKNOWN
 
-# The judge's memory as few bytes: the room after the last registration, term and entry of a log is left out.
-#
-# Rules of this part
-#
-# 1. Counts come first and give the length of the rest. So two memories are the same exactly when their bytes are.
-# 2. Cells that are not written keep the values of another memory. The kernel does not read them: it leaves them as they are
-#    between traces, too (conformance.judge.state.forget).
-# 3. Rows are copied whole, and a value that is too large for a byte is noticed at the end: only loops without an exit become
-#    vector instructions.
-
-
-# The judge is applied to one event at a time; in between its memory is saved as bytes.
-#
-# 1. A table is made canonical before it is saved (conformance.judge.compaction), so the same knowledge is the same bytes.
-# The tallies are not part of it.
-# 2. A memory with a value that does not fit into a byte is not saved, and the caller must do without it.
-
-
 MemoryBytes = NDArray[np.int8]
 MemoryTable = NDArray[np.int64]
 """Rows of numbers."""
 
-FREE, UNKNOWN_BYTE, LARGEST = -1, -128, 127
+FREE = -1
+"""A slot of a hash table that is not in use."""
+UNKNOWN_BYTE, LARGEST = -128, 127
+"""The byte of an UNKNOWN value; the largest absolute value that a byte of a memory can have."""
 WORD = 8
+"""Bytes of a word, by which memories are compared."""
 
 
 class Judge(NamedTuple):
-    """Arguments of the kernel: its table, the columns of all events, one row as a trace, no room for last states."""
+    """Arguments of the kernel: its table, the columns of all events, one row as a trace, no room for last states.
+
+    `row` has the number of the row to judge, `span` is (0, 1): one trace of one event.
+    """
 
     st: s.State
     columns: tuple[Any, ...]
@@ -53,15 +57,15 @@ class Judge(NamedTuple):
 
 def judge_from(st: s.State, inputs: tuple[Any, ...]) -> Judge:
     """Make a judge with this table for single rows of these columns (conformance.engine.judge.frozen_inputs)."""
-    columns, event, node, reported, pairs_at, pairs, _, _, _ = inputs
+    columns, event, node, reported, pairs_at, pairs, _, missing, _ = inputs  # not the rows, and the starts of traces
     brokers, room = int(st[s.OPTION, s.BROKERS]), int(st[s.PARTITION, s.CACHE_ROOM])
-    none, caches = np.zeros((0, brokers, len(s.FINAL)), np.int64), np.zeros((0, brokers, room, 2), np.int64)
+    no_states, no_caches = np.zeros((0, brokers, len(s.FINAL)), np.int64), np.zeros((0, brokers, room, 2), np.int64)
     row, span = np.zeros(1, np.int64), np.array([0, 1], np.int64)
-    return Judge(st, columns, event, node, reported, pairs_at, pairs, row, inputs[7], span, none, caches)
+    return Judge(st, columns, event, node, reported, pairs_at, pairs, row, missing, span, no_states, no_caches)
 
 
 def judge_event(run: Any, judge: Judge, number: int) -> None:
-    """Judge one event."""
+    """Judge the event in row `number` of the judge's columns with the kernel `run` (judge.kernel.judge_traces)."""
     judge.row[0] = number
     run(
         judge.st,
@@ -80,7 +84,7 @@ def judge_event(run: Any, judge: Judge, number: int) -> None:
 
 
 def spans_of(st: s.State) -> MemoryTable:
-    """Return the cells that are the memory of the judge: rows, and how many columns of each."""
+    """Return the cells that are the memory of the judge, all room included: pairs of a row and how many columns of it."""
     scalars = st[s.PARTITION].tolist()
     room, past, n = scalars[s.CACHE_ROOM], scalars[s.PAST_ROOM], int(st[s.OPTION, s.BROKERS])
     parts = (
@@ -95,12 +99,12 @@ def spans_of(st: s.State) -> MemoryTable:
 
 
 def empty_memories(spans: MemoryTable, count: int) -> MemoryBytes:
-    """Make room for so many memories, each padded to words of eight bytes, by which they are compared."""
+    """Make room for so many memories as `save` writes them, each padded to words of eight bytes."""
     return np.zeros((count, -(-int(spans[:, 1].sum()) // WORD) * WORD), np.int8)
 
 
 def restore(st: s.State, spans: MemoryTable, memory: MemoryBytes) -> None:
-    """Copy a memory back into the table, in which nothing has failed then."""
+    """Copy a memory that `save` wrote back into the table, and clear the marks of failures; `spans`: see spans_of."""
     at = 0
     for i in range(len(spans)):
         row = spans[i, 0]
@@ -114,7 +118,7 @@ def restore(st: s.State, spans: MemoryTable, memory: MemoryBytes) -> None:
 
 
 def save(st: s.State, spans: MemoryTable, memory: MemoryBytes) -> bool:
-    """Copy the judge's memory out of the table; return False if a value is too large for a byte."""
+    """Copy the cells of `spans` (spans_of) from the table to bytes; return False if a value is too large for a byte."""
     at = 0
     for i in range(len(spans)):
         row = spans[i, 0]
@@ -138,7 +142,10 @@ def mix(h: int, value: int) -> int:
 
 
 def intern_memory(rows: MemoryTable, at: s.Ints, count: int) -> int:
-    """Return the number of an earlier row equal to row `count`, else `count`, now in the hash table `at`."""
+    """Return the number of a row before row `count` that is equal to it; else enter `count` and return it.
+
+    `at` is a hash table of the numbers of rows, by content, with open addressing: FREE where a slot is not in use.
+    """
     h = 0
     for k in range(rows.shape[1]):
         h = mix(h, int(rows[count, k]))
@@ -158,7 +165,10 @@ def intern_memory(rows: MemoryTable, at: s.Ints, count: int) -> int:
 
 
 def transfer_row(st: s.State, row: int, first: int, width: int, memory: MemoryBytes, at: int, write: bool) -> int:
-    """Copy cells of a row to the memory (`write`) or back. Return the largest absolute value that was written."""
+    """Copy `width` cells of a row, from column `first` on, to the memory at byte `at` (`write`), or from there back.
+
+    Return the largest absolute value that was written, 0 for none.
+    """
     cells, written = st[row, first : first + width], memory[at : at + width]
     largest = 0
     if write:
@@ -173,7 +183,10 @@ def transfer_row(st: s.State, row: int, first: int, width: int, memory: MemoryBy
 
 
 def transfer_table(st: s.State, memory: MemoryBytes, begin: int, write: bool) -> int:
-    """Copy the judge's memory, to bytes (`write`) or back. Return where it ends, or -1 where a value is too large."""
+    """Copy what is in use of the table to the memory from byte `begin` on (`write`), or from there back.
+
+    Return where the memory ends, or -1 if a value is too large for a byte.
+    """
     n, room = st[s.OPTION, s.BROKERS], st[s.PARTITION, s.CACHE_ROOM]
     largest = transfer_row(st, s.PARTITION, 0, s.NOW, memory, begin, write)
     # The counts of registrations and terms are in this first row: when reading, they are known from here on.
@@ -188,8 +201,9 @@ def transfer_table(st: s.State, memory: MemoryBytes, begin: int, write: bool) ->
             largest = max(largest, transfer_row(st, row, 0, width, memory, at, write))
             at += width
     for log in range(n + st[s.PARTITION, s.TERMS]):
-        # Logs of replicas come first, then those of terms. An unknown cache has no entries to copy.
+        # Logs of replicas come first, then those of terms. An unknown cache, which is negative, has no entries to copy.
         cached = max(st[s.REPLICAS + log, s.CACHED] if log < n else st[st[s.PARTITION, s.AT_TERMS] + log - n, s.T_CACHED], 0)
+        # A log is two rows, epochs and start offsets, with one more cell after the room for entries.
         for row in range(st[s.PARTITION, s.AT_LOGS] + 2 * log, st[s.PARTITION, s.AT_LOGS] + 2 * log + 2):
             largest = max(largest, transfer_row(st, row, 0, cached, memory, at, write))
             largest = max(largest, transfer_row(st, row, room, 1, memory, at + cached, write))
@@ -198,7 +212,7 @@ def transfer_table(st: s.State, memory: MemoryBytes, begin: int, write: bool) ->
 
 
 def pack(st: s.State, memory: MemoryBytes, begin: int) -> int:
-    """Copy the table to a memory. Return where the next word begins, or -1 where a value is too large for a byte."""
+    """Copy the table to a memory from byte `begin` on. Return where the next word begins, or -1 if a value is too large."""
     at = transfer_table(st, memory, begin, True)
     if at < 0:
         return -1
@@ -210,7 +224,7 @@ def pack(st: s.State, memory: MemoryBytes, begin: int) -> int:
 
 
 def unpack(st: s.State, memory: MemoryBytes, begin: int) -> None:
-    """Copy a memory back to the table, in which nothing has failed then."""
+    """Copy the memory at byte `begin`, which `pack` wrote, back to the table, and clear the marks of failures."""
     transfer_table(st, memory, begin, False)
     st[s.PARTITION, s.FAILED] = 0
     st[s.PARTITION, s.FAILURES] = 0

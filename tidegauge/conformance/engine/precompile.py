@@ -24,25 +24,28 @@ ANNOUNCEMENT = (
     "until then it is interpreted, which is slower and gives the same results"
 )
 
-Hear = Callable[[str], None]
+PrintLine = Callable[[str], None]
 
 
 class _Listener:
-    """Where a long computation prints: a command sets both, a library call prints nothing."""
+    """Functions that a long computation calls to print: a command sets them, a library call prints nothing."""
 
     def __init__(self) -> None:
         """Print nothing until a command sets the functions."""
-        self.announcement: Hear = lambda _line: None
-        self.progress: Hear = lambda _line: None
+        self.announcement: PrintLine = lambda _line: None
+        self.progress: PrintLine = lambda _line: None
         self.give_up: Callable[[], None] = lambda: None
-        """End the compilation that this process has begun, if any."""
+        """End the compilation that this process has begun, if any; set here, called by a command."""
 
 
 LISTENER = _Listener()
 
 
 def compile_in_background() -> bool:
-    """Begin, unless the code is ready or it was begun; return whether there will be code that every process finds."""
+    """Begin to compile the judge in another process, unless the code is ready or that was begun.
+
+    Return False if there is no directory for the code: then no process finds it, and none is started.
+    """
     from tidegauge.conformance.engine.compiled import cache_directory, is_ready  # noqa: PLC0415
 
     if cache_directory() is None:

@@ -1,4 +1,10 @@
-"""Transitions of the automaton: what the judge made of an event after a memory, remembered."""
+"""Transitions of the lazy automaton (conformance.engine.lazy_automaton): learnt from the kernel once, then looked up.
+
+A state is a memory of the judge: what it knows of a partition, as bytes (conformance.engine.one_event). A symbol is an event
+of a table, as its row, or the end of a trace: the number after the last row. A transition has a KEY, state * symbols +
+symbol, and a target TO: the next state, and the effect, which is what the event adds to the tallies. Functions here are
+compiled by Numba, so the counts that they share are in one array, `at`, by the names NEXT to LARGEST_MEMORY.
+"""
 
 from typing import Any, NamedTuple
 
@@ -16,13 +22,14 @@ from tidegauge.conformance.engine.one_event import (
 from tidegauge.conformance.judge import state as s
 from tidegauge.conformance.judge.fields import RULES
 
-# Pools of rows of words of any length, each distinct row stored once.
+# Pools of rows of words of any length, each distinct row stored once. A caller writes a row after the last one, and
+# `intern_row` says whether it is new.
 #
-# Rule of this file: equal hashes are not enough, rows are compared word by word.
+# Rule of this part: equal hashes are not enough, rows are compared word by word.
 
 
 class Pool(NamedTuple):
-    """Row i is `words[starts[i]:starts[i + 1]]`; a hash table of them, as large as a power of two."""
+    """Row i is `words[starts[i]:starts[i + 1]]`; `slots` is a hash table of the numbers of rows, of a power of two."""
 
     words: s.Ints
     starts: s.Ints
@@ -30,7 +37,7 @@ class Pool(NamedTuple):
 
 
 def intern_row(pool: Pool, row: int) -> int:
-    """Return the number of an earlier row equal to `row`, which was written after the last one; else `row`, now stored."""
+    """Return the number of an earlier row equal to row number `row`; else enter that in the hash table and return it."""
     words, starts = pool.words, pool.starts
     new = words[starts[row] : starts[row + 1]]
     h = 0
@@ -58,13 +65,13 @@ def equal_rows(row: s.Ints, other: s.Ints) -> bool:
 
 
 def rehash_rows(pool: Pool, rows: int) -> None:
-    """Fill a new hash table with the first rows."""
+    """Enter the first `rows` rows in a pool's hash table, which is empty."""
     for row in range(rows):
         intern_row(pool, row)
 
 
 def has_room(pool: Pool, rows: int, most: int) -> bool:
-    """Return whether there is room for one more row of at most so many words."""
+    """Return whether a pool of so many rows has room for one more, of at most `most` words."""
     return bool(rows + 1 < len(pool.starts) and pool.starts[rows] + most <= len(pool.words))
 
 
@@ -85,13 +92,14 @@ DONE, FULL = range(2)
 LEFT = -2
 """The target of a transition that does not exist (rule 2); FREE: not learnt yet."""
 
-# Columns of a transition, and places in `at`
 KEY, TO = range(2)
+"""Columns of a transition."""
 NEXT, TRANSITIONS, MEMORIES, EFFECTS, ALLOWED, LARGEST_MEMORY = range(6)
-"""The position among the wanted traces; counts of the three tables; how many transitions there may be; words of a memory."""
+"""Places in `at`: the position among the wanted traces; how many rows of the three tables are in use; how many transitions
+there may be; the most words of a memory."""
 
 SPREAD = 0x1E3779B97F4A7C15
-"""Odd, and without a pattern: products with it differ in their middle bits."""
+"""A multiplier for hashes. Odd, and without a pattern: products with it differ in their middle bits."""
 
 EFFECT_BITS = 24
 EFFECT = (1 << EFFECT_BITS) - 1
@@ -107,7 +115,10 @@ MOST_PAST_KEPT = 12
 
 
 class Automaton(NamedTuple):
-    """Transitions as a hash table, memories and effects; `memory` are the words of the memories as bytes."""
+    """Transitions as a hash table with columns KEY and TO, memories and effects.
+
+    `memory` are the same words as `memories.words`, seen as bytes.
+    """
 
     transition: MemoryTable
     memories: Pool
@@ -116,7 +127,7 @@ class Automaton(NamedTuple):
 
 
 def slot_of(transition: MemoryTable, key: int) -> int:
-    """Return the slot of a transition, or the one where it belongs."""
+    """Return the slot of the transition with this key or, if there is none, the free one where it belongs."""
     slot = (int(key) * SPREAD >> 32) & (len(transition) - 1)
     while transition[slot, KEY] != key and transition[slot, KEY] != FREE:
         slot = (slot + 1) & (len(transition) - 1)
@@ -124,7 +135,7 @@ def slot_of(transition: MemoryTable, key: int) -> int:
 
 
 def rehash_transitions(before: MemoryTable, automaton: Automaton, at: s.Ints) -> None:
-    """Fill new hash tables; `before`: the transitions so far."""
+    """Fill the new, empty hash tables of a larger automaton; `before` are the transitions so far."""
     for i in range(len(before)):
         # A slot depends on the size of the table: each transition gets a new one.
         if before[i, KEY] != FREE:
@@ -136,9 +147,9 @@ def rehash_transitions(before: MemoryTable, automaton: Automaton, at: s.Ints) ->
 
 
 def drain_tallies(st: s.State, effects: Pool, row: int) -> int:
-    """Move what an event added to the tallies into a row of the effects. Return where the row ends.
+    """Move what an event added to the tallies into row number `row` of the effects. Return where its words end.
 
-    The row has SAYS words for each rule that the event changed: the rule, then its counts.
+    The row has SAYS words for each rule that the event changed: the rule, then its counts. The tallies are 0 after that.
     """
     at = effects.starts[row]
     for r in range(RULES):
@@ -156,7 +167,7 @@ def drain_tallies(st: s.State, effects: Pool, row: int) -> int:
 
 
 def may_keep(st: s.State) -> bool:
-    """Return whether nothing failed, and nothing was or will at the next event be removed for want of room."""
+    """Return whether the memory may be a state: no rule failed, and no want of room removes anything now or next."""
     if st[s.PARTITION, s.FAILED] != 0 or st[s.PARTITION, s.OVERFLOW] != 0:
         return False
     # Nearly full is too full: the kernel, which has more room, would compact later than the automaton (rule 3).
@@ -166,7 +177,11 @@ def may_keep(st: s.State) -> bool:
 def learn_transition(
     run: Any, forgets: Any, ends: Any, judge: Judge, automaton: Automaton, at: s.Ints, memory: int, symbol: int
 ) -> int:
-    """Judge a symbol after a memory. Return the state and effect of the transition, or LEFT."""
+    """Judge a symbol after a memory. Return the TO of the transition, or LEFT if there is none (rule 2).
+
+    `run`, `forgets` and `ends` are the functions of compiled.Kernel: judge an event, forget what can no longer matter, and
+    check the end of a trace.
+    """
     st, memories, effects = judge.st, automaton.memories, automaton.effects
     unpack(st, automaton.memory, memories.starts[memory] * WORD)
     row = at[EFFECTS]
@@ -197,6 +212,7 @@ def learn_transition(
 
 def is_full(automaton: Automaton, at: s.Ints) -> bool:
     """Return whether there may be no room for one more transition, memory and effect."""
+    # At most half of the slots for transitions are used, so that a search in the hash table ends soon.
     return not (
         2 * at[TRANSITIONS] < len(automaton.transition)
         and has_room(automaton.memories, at[MEMORIES], at[LARGEST_MEMORY])
@@ -205,7 +221,10 @@ def is_full(automaton: Automaton, at: s.Ints) -> bool:
 
 
 def take_back(transition: MemoryTable, symbols: int, rows: s.Ints, begin: int, upto: int, times: s.Ints) -> None:
-    """Take back the effects counted from the beginning of a trace."""
+    """Take back the effects of a trace that were counted for the events from `begin` up to, without, `upto`.
+
+    They are looked up again, from state 0 on. `symbols` is the number of symbols, `rows` and `times` as in `follow`.
+    """
     state = 0
     for i in range(begin, upto):
         to = transition[slot_of(transition, state * symbols + rows[i]), TO]
@@ -228,9 +247,11 @@ def follow(
     times: s.Ints,
     left: s.Ints,
 ) -> int:
-    """Follow the traces that are `wanted`, from their `places` on, where they are in these `states`.
+    """Follow the traces with the numbers `wanted`; return DONE, or FULL if a table must grow before this is called again.
 
-    `times`: how often each effect occurred; `left`: the traces that are left to the kernel. Returns DONE or FULL.
+    Event i of the traces is the symbol `rows[i]`; a trace begins at `starts`. `places` and `states` are, by trace, the event
+    to go on from and the state there. Counted are `times`, how often each effect occurred, and marked with 1 in `left` the
+    traces that are left to the kernel. `run`, `forgets` and `ends` as in `learn_transition`.
     """
     transition, end = automaton.transition, len(judge.event)
     while at[NEXT] < len(wanted):
@@ -241,7 +262,7 @@ def follow(
             key = state * (end + 1) + symbol
             slot = slot_of(transition, key)
             if transition[slot, KEY] == FREE and at[TRANSITIONS] < at[ALLOWED]:
-                # Before the transition is begun, so that it is never left half done.
+                # Asked before the transition is learnt, so that none is left half done.
                 if is_full(automaton, at):
                     places[t], states[t] = i, state
                     return FULL

@@ -1,21 +1,23 @@
-"""Causes of a failed high watermark or log rule, in sentences."""
+"""The history around a failure, and the causes of a failed high watermark or log rule, in sentences.
+
+A broker is named by its position in the config's nodes, a set of brokers is a bit mask of positions, a record is its offset
+and its epoch. `past` is the History: what the judge knew before and after each event, None where it did not know. Rows are
+those of the columns.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tidegauge.conformance.engine.judge import Failure
 from tidegauge.conformance.explain.replay import ReplayedReplica, Snapshot, replay
-from tidegauge.conformance.judge.state import LEADING, State
+from tidegauge.conformance.judge.state import FOLLOWING, LEADING, NO_ROLE, State
 from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.traces.columns import Columns, positions
 from tidegauge.traces.schema import Config, Event
 
 # The judge's knowledge around each event of a stretch of a trace: holders of a record, leaders, high watermarks.
 #
-# Rules of this part
-#
-# 1. Everything is read from the replay of the judge (conformance.explain.replay). What it does not know is None here.
-# 2. Rows are those of the columns. A history is a stretch: nobody asks for a row before it.
+# Everything is read from the replay of the judge (conformance.explain.replay). Nobody asks for a row before the stretch.
 
 
 BEFORE = 5_000
@@ -63,28 +65,28 @@ class History:
         return range(self.first, row + 1)
 
     def leads(self, row: int, broker: int) -> bool:
-        """Return whether a replica is leader after an event."""
+        """Return whether a replica is leader after the event in a row."""
         return self.after(row, broker).role == LEADING
 
     def elects(self, row: int, broker: int) -> bool:
-        """Return whether a replica begins to lead an epoch here."""
+        """Return whether a replica begins to lead an epoch with the event in a row."""
         began = self.event(row).event == "BecomeLeader" and self.broker(row) == broker
         return began and self.before(row, broker).epoch != self.after(row, broker).epoch
 
     def goes_down(self, row: int, broker: int) -> bool:
-        """Return whether a broker stops or crashes here."""
+        """Return whether a broker stops or crashes with the event in a row."""
         return self.broker(row) == broker and self.event(row).event in ("Stop", "Crash")
 
     def last(self, rows: range, fits: Callable[[int], bool]) -> int | None:
-        """Return the last of `rows` that fits."""
+        """Return the last of `rows` for which `fits` is true; None if there is none."""
         return next((row for row in reversed(rows) if fits(row)), None)
 
     def holders(self, row: int, offset: int, epoch: int | None) -> dict[int, bool | None]:
-        """Return for each broker whether it holds a record after an event; None where nobody knows."""
+        """Return by broker whether it holds a record after the event in a row; None where that is not known."""
         return {broker: self.after(row, broker).holds(offset, epoch) for broker in self.brokers()}
 
     def losses(self, rows: range, offset: int, epoch: int | None) -> Iterator[tuple[int, int]]:
-        """Yield each (row, broker) of `rows` at which a log loses a record that it held."""
+        """Yield (row, broker) for each of `rows` with whose event a broker's log loses a record that it held."""
         for row in rows:
             broker = self.broker(row)
             held_before = broker is not None and self.before(row, broker).holds(offset, epoch)
@@ -93,18 +95,19 @@ class History:
                 yield row, broker
 
     def shortens(self, row: int, broker: int) -> bool:
-        """Return whether a log becomes shorter here."""
+        """Return whether a broker's log becomes shorter with the event in a row."""
         before, after = self.before(row, broker).leo, self.after(row, broker).leo
         return self.broker(row) == broker and before is not None and after is not None and after < before
 
     def got(self, rows: range, broker: int, offset: int, epoch: int | None) -> int | None:
-        """Return the last of `rows` at which a log came to hold a record."""
-        return self.last(
-            rows,
-            lambda row: (
-                bool(self.after(row, broker).holds(offset, epoch)) and not self.before(row, broker).holds(offset, epoch)
-            ),
-        )
+        """Return the last of `rows` with whose event a log came to hold a record; None if there is none."""
+
+        def gets(row: int) -> bool:
+            """Return whether the log holds the record after the event in a row, and is not known to before."""
+            held_before, holds = (r.holds(offset, epoch) for r in (self.before(row, broker), self.after(row, broker)))
+            return bool(holds) and not held_before
+
+        return self.last(rows, gets)
 
 
 HistoryCache = dict[tuple[int, int, int, int], "History"]
@@ -120,7 +123,10 @@ def failure_history(
     histories: HistoryCache | None = None,
     begun: State | None = None,
 ) -> History:
-    """Return the history around `row` of a trace, from `histories` if it is there already; `begun` as in `replay`."""
+    """Return the history around `row` of a trace; take it from `histories` if it is there, else add it to these.
+
+    `event_of` is called with a row and returns its event; `begun` as in `replay`.
+    """
     begin = max(int(columns.trace_starts[trace]), row - BEFORE)
     end = min(int(columns.trace_starts[trace + 1]), row + BEHIND)
     histories = {} if histories is None else histories
@@ -140,7 +146,7 @@ def history_of_rows(
     event_of: Callable[[int], Event],
     begun: State | None = None,
 ) -> History:
-    """Return the rows from `begin` up to `end` of a trace; `begun` as in `replay`."""
+    """Return the history of the rows from `begin` up to, without, `end` of a trace; other arguments as above."""
     snapshots = replay(columns, config, trace, end - 1, end - begin, begun)
     return History(config, begin, tuple(event_of(row) for row in range(begin, end)), tuple(snapshots))
 
@@ -176,14 +182,14 @@ def root_cause(says: str, causes: list[CausalStep]) -> RootCause:
 
 
 def writes(past: History, row: int, broker: int, offset: int, epoch: int | None) -> str:
-    """Describe how a log came to hold the record at `offset`."""
+    """Return the sentence of how a log came to hold the record at `offset` with the event in `row`."""
     # Any other event (a start, an observed log) only shows that the record is there, not when it was written.
     verb = {"LeaderAppend": "appended", "HandleFetchResponse": "copied"}.get(_event(past, row), "has")
     return f"{name_of(past, broker)} {verb} offset {offset:,}" + ("." if epoch is None else f" in epoch {epoch}.")
 
 
 def loses(past: History, row: int, broker: int, offset: int) -> str:
-    """Describe how a log lost the record at `offset`."""
+    """Return the sentence of how a log lost the record at `offset` with the event in `row`."""
     after = past.after(row, broker).leo
     if after is not None and after <= offset:
         return f"{shortens(past, row, broker)}: offset {offset:,} is gone there."
@@ -191,7 +197,7 @@ def loses(past: History, row: int, broker: int, offset: int) -> str:
 
 
 def shortens(past: History, row: int, broker: int) -> str:
-    """Describe how a log became shorter: it was truncated, loaded so, or seen so with the next event that has its end."""
+    """Return the clause of how a log became shorter with the event in `row`: truncated, lost, or found shorter."""
     before, after = past.before(row, broker).leo, past.after(row, broker).leo
     event = _event(past, row)
     if event in TRUNCATES:
@@ -203,7 +209,7 @@ def shortens(past: History, row: int, broker: int) -> str:
 
 
 def whereabouts(past: History, row: int, offset: int, epoch: int | None) -> str:
-    """List the brokers that hold a record after an event, those that do not, and those of which nobody knows."""
+    """Return the clause of which brokers held a record after the event in `row`, did not, or of which it is not known."""
     holders = past.holders(row, offset, epoch)
     groups = (
         f"{word} {', '.join(name_of(past, broker) for broker, holds in holders.items() if holds is value)}"
@@ -214,66 +220,77 @@ def whereabouts(past: History, row: int, offset: int, epoch: int | None) -> str:
 
 
 def name_of(past: History, broker: int) -> str:
-    """Name a broker by its node id."""
+    """Return the name of a broker by its node id: n1."""
     return f"n{past.config.nodes[broker]}"
 
 
 def broker_set(past: History, mask: int) -> str:
-    """Name the brokers of a mask."""
+    """Return the names of the brokers of a bit mask: {n1, n2}."""
     return "{" + ", ".join(name_of(past, broker) for broker in past.brokers() if mask >> broker & 1) + "}"
 
 
 def records(offset: int, end: int) -> str:
-    """Name the records from `offset` up to `end`, at the beginning of a sentence."""
+    """Return the subject of a sentence about the records from `offset` up to, without, `end`."""
     return f"The record at offset {offset:,}" if end - offset <= 1 else f"The records at offsets {offset:,} to {end - 1:,}"
 
 
 def grouped(offset: int | None) -> str:
-    """Format an offset; None is unknown."""
+    """Return an offset as text, its digits in groups of three; None is unknown."""
     return "unknown" if offset is None else f"{offset:,}"
 
 
 def _event(past: History, row: int) -> str:
+    """Return the name of the event in a row."""
     return past.event(row).event
 
 
 # LOG-01 and LOG-02: a log that is not what its events made it.
 
 
-_WORDS = {"leo": "log end", "leo_before": "log end", "hw": "high watermark", "log_start": "log start"}
+_VALUE_NAMES = {"leo": "log end", "leo_before": "log end", "hw": "high watermark", "log_start": "log start"}
 
 
 def explain_contradicted_log(past: History, failure: Failure, broker: int, expected: int, actual: int) -> RootCause | None:
-    """Return the value that was observed, the one that the events made, and the last event that made it."""
-    word = _WORDS.get(failure.compared)
+    """Explain LOG-01 or LOG-02: a broker reports `actual`, where the events before made it `expected`.
+
+    The cause is the last event that set the expected value. None if the rule did not compare a number.
+    """
+    value_name = _VALUE_NAMES.get(failure.compared)
     # An epoch cache, or a role, is not one number that an event could have set.
-    if word is None:
+    if value_name is None:
         return None
     name = name_of(past, broker)
-    made = past.last(
-        past.upto(failure.row - 1),
-        lambda row: _value(past.after(row, broker), word) == expected != _value(past.before(row, broker), word),
-    )
-    causes = () if made is None else (CausalStep(f"{name}'s {word} became {expected:,} ({past.event(made).event}).", made),)
-    last_step = CausalStep(f"{name} has the {word} {actual:,} ({past.event(failure.row).event}).", failure.row)
-    return RootCause(f"{name} has the {word} {actual:,}, where its events made it {expected:,}.", (*causes, last_step))
+
+    def sets_expected(row: int) -> bool:
+        """Return whether the event in a row changed the value to the expected one."""
+        before, after = past.before(row, broker), past.after(row, broker)
+        return _value(after, value_name) == expected != _value(before, value_name)
+
+    at = past.last(past.upto(failure.row - 1), sets_expected)
+    causes = () if at is None else (CausalStep(f"{name}'s {value_name} became {expected:,} ({_event(past, at)}).", at),)
+    last_step = CausalStep(f"{name} has the {value_name} {actual:,} ({_event(past, failure.row)}).", failure.row)
+    sentence = f"{name} has the {value_name} {actual:,}, where its events made it {expected:,}."
+    return RootCause(sentence, (*causes, last_step))
 
 
-def _value(replica: ReplayedReplica, word: str) -> int | None:
-    return {"log end": replica.leo, "high watermark": replica.hw, "log start": replica.log_start}[word]
+def _value(replica: ReplayedReplica, value_name: str) -> int | None:
+    """Return the value of a replica that _VALUE_NAMES names."""
+    return {"log end": replica.leo, "high watermark": replica.hw, "log start": replica.log_start}[value_name]
 
 
 # HW-01 to HW-10: a high watermark that is not where it must be. What its replica knew, and what the others held.
 
 
 def explain_high_watermark(past: History, failure: Failure, broker: int, expected: int, actual: int) -> RootCause | None:
-    """Return what the high watermark is, what it may be, and the events that led to it."""
+    """Explain a rule about the high watermark: it is `actual` at a broker, where the rule expects `expected`.
+
+    The causes are the events that led to it. None if the rule compared something else.
+    """
     if failure.compared not in ("hw", "hw_before"):
         return None
     after, row = past.after(failure.row, broker), failure.row
     epoch = "" if after.epoch is None or after.epoch < 0 else f" of epoch {after.epoch}"
-    # The judge keeps a role as 1 (leads) or 2 (follows).
-    role = {1: f", leader{epoch},", 2: f", follower{epoch},"}.get(after.role or 0, "")
+    role = {LEADING: f", leader{epoch},", FOLLOWING: f", follower{epoch},"}.get(after.role or NO_ROLE, "")
     # The judge expects -1 where the leader has recorded no log end of a member of the ISR: no offset is committed then.
     if expected == UNDEFINED:
         bound = "and has no log end recorded for a replica that counts"
@@ -281,30 +298,28 @@ def explain_high_watermark(past: History, failure: Failure, broker: int, expecte
         bound = (
             f"where the rules allow {expected:,} at most" if actual > expected else f"where the rules ask for {expected:,}"
         )
-    says = f"{name_of(past, broker)}{role} has the high watermark {actual:,} {bound}."
-    causes = list(_fetches(past, row, broker, failure.rule) if past.leads(row, broker) else _before(past, row, broker))
+    sentence = f"{name_of(past, broker)}{role} has the high watermark {actual:,} {bound}."
+    causes = list(_fetches(past, row, broker, failure.rule) if past.leads(row, broker) else _hw_changes(past, row, broker))
+    took = f"{name_of(past, broker)} took the high watermark {actual:,}"
     # A high watermark that is too low promises nothing; one that is too high promises its last record, so show its holders.
     if actual > expected and (after.leo is None or actual <= after.leo):
-        where = whereabouts(past, row, actual - 1, after.epoch_of(actual - 1))
-        causes.append(CausalStep(f"{name_of(past, broker)} took the high watermark {actual:,}: {where}.", row))
+        causes.append(CausalStep(f"{took}: {whereabouts(past, row, actual - 1, after.epoch_of(actual - 1))}.", row))
+    # There is no such record in its own log.
     elif actual > expected:
-        causes.append(
-            CausalStep(
-                f"{name_of(past, broker)} took the high watermark {actual:,}; its log ends at {grouped(after.leo)}.", row
-            )
-        )
+        causes.append(CausalStep(f"{took}; its log ends at {grouped(after.leo)}.", row))
+    # HW-09 is about the size of the ISR.
     if failure.rule == "HW-09" and after.isr is not None:
         least = f"min.insync.replicas is {_min_isr(past, row, broker)}"
         causes.append(
             CausalStep(f"The ISR that {name_of(past, broker)} goes by is {broker_set(past, after.isr)}; {least}.", row)
         )
     if actual > expected:
-        causes += _taken_back(past, row, broker, actual)
-    return root_cause(says, causes)
+        causes += _later_truncation(past, row, broker, actual)
+    return root_cause(sentence, causes)
 
 
 def _min_isr(past: History, row: int, broker: int) -> int:
-    """Return the min.insync.replicas that a broker has last read in this stretch, by default the config's."""
+    """Return the min.insync.replicas that a broker has read last up to `row`; that of the config if it has read none."""
     reads = (past.event(at) for at in reversed(past.upto(row)) if past.broker(at) == broker)
     return next(
         (int(e.fields["min_isr"]) for e in reads if e.event == "ReadConfig" and "min_isr" in e.fields), past.config.min_isr
@@ -312,14 +327,14 @@ def _min_isr(past: History, row: int, broker: int) -> int:
 
 
 def _fetches(past: History, row: int, leader: int, rule: str) -> Iterator[CausalStep]:
-    """Yield the last fetch of each ISR member that the leader counted, and what became of that log since."""
+    """Yield for each ISR member its last fetch that the leader counted, and what happened to its log from there to `row`."""
     after = past.after(row, leader)
     # The maximal ISR, which a leader waits for: members, and those it has proposed (Partition#maximalIsr, KIP-497).
     counted = (after.isr or 0) | (after.proposed or 0)
     for broker in past.brokers():
         if broker == leader or not counted >> broker & 1:
             continue
-        fetch = next((at for at in reversed(past.upto(row)) if _counts(past, at, leader, broker)), None)
+        fetch = next((at for at in reversed(past.upto(row)) if _records_log_end(past, at, leader, broker)), None)
         if fetch is None:
             continue
         fields = past.event(fetch).fields
@@ -332,11 +347,11 @@ def _fetches(past: History, row: int, leader: int, rule: str) -> Iterator[Causal
         yield from (CausalStep(f"{shortens(past, at, broker)}.", at) for at in since if past.shortens(at, broker))
         # HW-08 asks whether another broker led since the log end was recorded.
         if rule == "HW-08":
-            yield from _led(past, since, leader)
+            yield from _other_leaders(past, since, leader)
 
 
-def _counts(past: History, row: int, leader: int, follower: int) -> bool:
-    """Return whether the leader handles a fetch of the follower here, and neither refuses it nor finds it diverging."""
+def _records_log_end(past: History, row: int, leader: int, follower: int) -> bool:
+    """Return whether the leader records a log end with the event in `row`: a fetch of the follower that it serves."""
     event = past.event(row)
     fields = event.fields
     if event.event != "HandleFetch" or past.broker(row) != leader or fields.get("peer") != past.config.nodes[follower]:
@@ -346,16 +361,16 @@ def _counts(past: History, row: int, leader: int, follower: int) -> bool:
     return served and fields.get("req_offset") is not None
 
 
-def _led(past: History, rows: range, leader: int) -> Iterator[CausalStep]:
-    """Yield the other brokers that began to lead in `rows`."""
+def _other_leaders(past: History, rows: range, leader: int) -> Iterator[CausalStep]:
+    """Yield a step for each broker other than `leader` that began to lead in `rows`."""
     for row in rows:
         broker = past.broker(row)
         if broker is not None and broker != leader and past.elects(row, broker):
             yield CausalStep(f"{name_of(past, broker)} became leader of epoch {past.after(row, broker).epoch}.", row)
 
 
-def _before(past: History, row: int, broker: int) -> Iterator[CausalStep]:
-    """Yield the high watermark that a follower had, and the one that it was sent."""
+def _hw_changes(past: History, row: int, broker: int) -> Iterator[CausalStep]:
+    """Yield the causes of a follower's high watermark in `row`: the last change before, and the one that it was sent."""
     last_change = past.last(past.upto(row - 1), lambda at: past.before(at, broker).hw != past.after(at, broker).hw)
     if last_change is not None and past.after(last_change, broker).hw is not None:
         event = past.event(last_change).event
@@ -369,8 +384,8 @@ def _before(past: History, row: int, broker: int) -> Iterator[CausalStep]:
         yield CausalStep(f"The response of n{peer} carried the high watermark {grouped(sent)}.", row)
 
 
-def _taken_back(past: History, row: int, broker: int, high: int) -> Iterator[CausalStep]:
-    """Yield the next truncation of records below the high watermark `high`."""
+def _later_truncation(past: History, row: int, broker: int, high: int) -> Iterator[CausalStep]:
+    """Yield what came of it: the next event after `row`, if any, that truncates records below the high watermark `high`."""
     for at in range(row + 1, past.rows.stop):
         end, before = past.after(at, broker).leo, past.before(at, broker).leo
         if past.shortens(at, broker) and end is not None and before is not None and end < high:

@@ -1,4 +1,4 @@
-"""Explains why a rule failed: first as data, then as text.
+"""Explain why a rule failed: first as data, then as text.
 
 Rules of this file
 
@@ -28,14 +28,15 @@ from tidegauge.util.untrusted_text import visible
 STEPS = 12
 """Events shown before the failing one."""
 STATES = ("running", "role")
-"""What a check compares of the replica itself: no field of the event."""
+"""Names of compared values that are of the replica itself, and no field of the event."""
 
 
 @dataclass(frozen=True)
 class TraceRow:
-    """A row of a trace of some columns; `traces` are the events that these were made from, where there are any.
+    """A row of trace number `trace` of some columns; `traces` are the events that these were made from, if they are there.
 
-    If the columns are not the beginning of their trace, `begun` is the judge's table after the `earlier` events.
+    If the columns are not the beginning of their trace, `begun` is the judge's table after the `earlier` events, which are
+    so many. `source` is what the events were read from.
     """
 
     columns: Columns
@@ -94,7 +95,12 @@ class ExplainedCause:
 
 @dataclass(frozen=True)
 class Explanation:
-    """One failure with all that is needed to understand it. `means` is a sentence about what is broken."""
+    """One failure with all that is needed to understand it.
+
+    `means` is a sentence about what is broken, `because` are the steps that led there, empty if they are not known. `steps`
+    are the events shown, the last of which fails, `before` what the judge knew before that; `left_out` events before it are
+    not shown. `bugs` are known bugs that look like it, as (name, sentence).
+    """
 
     rule: Rule
     means: str
@@ -130,67 +136,67 @@ def explain(
     source: str = "",
     histories: HistoryCache | None = None,
 ) -> Explanation:
-    """Explain a failure. `traces` are the events that the columns were made from, if any; failures may share `histories`."""
+    """Return the explanation of a failure in columns; `traces` and `source` as in TraceRow, `histories` as in explain_at."""
     return explain_at(TraceRow(columns, config, failure.trace, failure.row, traces, source), failure, histories)
 
 
 def explain_at(place: TraceRow, failure: Failure, histories: HistoryCache | None = None) -> Explanation:
-    """Explain the failure in a row."""
+    """Return the explanation of the failure in a row. Failures of one trace that share `histories` are explained faster."""
     columns, config, first, begun = place.columns, place.config, place.rows.start, place.begun
     window = _involved(columns, config, failure.row, first, STEPS)
     back = failure.row + 1 - window[0]
     snapshots = {snapshot.row: snapshot for snapshot in replay(columns, config, failure.trace, failure.row, back, begun)}
-    shown = tuple(ExplainedStep(place.number(row), place.event(row), snapshots[row]) for row in window)
+    steps = tuple(ExplainedStep(place.number(row), place.event(row), snapshots[row]) for row in window)
     rule = rulebook()[failure.rule]
     actual, expected = comparison_text(failure, config)
-    last = shown[-1].event
+    failing = steps[-1].event
     subject = "it" if failure.compared in STATES else failure.compared
-    says = f"n{last.node} {last.event}: {subject} is {actual}, expected {expected}. {rule.means}"
+    means = f"n{failing.node} {failing.event}: {subject} is {actual}, expected {expected}. {rule.means}"
     causes: tuple[ExplainedCause, ...] = ()
     if has_root_cause(rule.id):
         past = failure_history(columns, config, failure.trace, failure.row, place.event, histories, begun)
         root_cause = find_root_cause(past, failure, place.tp or "the partition")
         if root_cause is not None:
             # What a lost record means for users is in the sentence already; of a high watermark the rule says it.
-            says = root_cause.says if rule.id.startswith("DATA-") else f"{root_cause.says} {rule.means}"
+            means = root_cause.says if rule.id.startswith("DATA-") else f"{root_cause.says} {rule.means}"
             causes = tuple(
                 ExplainedCause(step.says, place.number(step.row), past.event(step.row).at) for step in root_cause.causes
             )
     return Explanation(
         rule=rule,
-        means=says,
+        means=means,
         because=causes,
         trace=place.name,
         tp=place.tp,
         place=place,
         config=config,
-        at=shown[-1].event.at,
+        at=failing.at,
         expected=expected,
         actual=actual,
         compared=failure.compared,
         values=(failure.expected, failure.actual),
         before=snapshots[failure.row - 1],
-        steps=shown,
+        steps=steps,
         left_out=place.number(failure.row) - len(window),
         bugs=tuple((bug.name, bug.says) for bug in looks_like(rule, config) if _shows(place, failure.row, bug.name)),
     )
 
 
 def _shows(place: TraceRow, row: int, bug: str) -> bool:
-    """Return whether a bug's own step comes before a failure; without the beginning of the trace it may have."""
+    """Return whether a bug's own step comes before the failure in `row`, or may, as the beginning of the trace is gone."""
     return place.begun is not None or happened(bug, Before(place.columns, place.rows.start, row, place.event))
 
 
 def _involved(columns: Columns, config: Config, row: int, first: int, steps: int) -> list[int]:
-    """Return the failing row and up to `steps` before it, of its node and peer and of the controller.
+    """Return the failing row and up to `steps` before it that concern its node and peer: in order, the failing one last.
 
-    `first` is the first row of the trace.
+    These are events of the two brokers with each other, and those of the controller. `first` is the first row of the trace.
     """
     peers = columns.ints.get("peer")
     nodes = {int(columns.node[row])}
     if peers is not None and peers[row] >= 0:
         nodes.add(int(peers[row]))
-    # An event without a peer may be about any replica, such as a role or a start.
+    # An event without a peer, such as a role or a start, may have its cause at any replica.
     if len(nodes) == 1:
         nodes.update(range(len(config.nodes)))
     chosen = [row]
@@ -211,7 +217,7 @@ def explanation_text(explanation: Explanation) -> str:
 
 
 def what_failed(e: Explanation) -> Iterator[str]:
-    """Yield lines with the trace, the event, the expected and the actual value."""
+    """Yield the lines that say where a rule failed: the trace, the event, the expected and the actual value."""
     yield f"  trace     {e.trace}{' (' + e.tp + ')' if e.tp else ''}"
     yield f"  at        {e.at or 'event ' + str(e.steps[-1].number)}"
     yield f"  event     {event_text(e.event)}"
@@ -220,7 +226,7 @@ def what_failed(e: Explanation) -> Iterator[str]:
 
 
 def _lines(e: Explanation) -> Iterator[str]:
-    """Yield the lines of an explanation: meaning, causes, rule, values, similar bugs, the state before, the events."""
+    """Yield the lines of an explanation: meaning, causes, rule, values, known bugs, the state before, the events."""
     yield e.means
     if e.because:
         yield "  because"
@@ -243,6 +249,7 @@ def _lines(e: Explanation) -> Iterator[str]:
 
 
 # The step by which a known bug goes wrong: a failure is said to look like a bug only if its trace has that step before it.
+# A bug is named as in the catalogue: by its issue or KIP, or F2 to F4, the findings of this project.
 #
 # Rules of this part
 #
@@ -258,7 +265,10 @@ ENDS_A_ROLE = ("Start", "Stop", "Crash", "DeleteReplica")
 
 @dataclass(frozen=True)
 class Before:
-    """The events of a trace up to and including a failing one, which is in `row`."""
+    """The events of a trace, whose first row is `first`, up to and including the failing one, which is in `row`.
+
+    `event_of` is called with a row and returns its event.
+    """
 
     columns: Columns
     first: int
@@ -271,7 +281,10 @@ class Before:
         return self.event_of(self.row)
 
     def events(self, *names: str, least: Mapping[str, int] = MappingProxyType({})) -> list[Event]:
-        """Return the events of these names whose fields are known and have at least these values (-1 is undefined)."""
+        """Return the events of these names; with `least` those whose fields are known and have at least these values.
+
+        A least value of 0 leaves out -1, which is undefined.
+        """
         rows = slice(self.first, self.row + 1)
         fits = np.isin(self.columns.event[rows], [EVENTS[name].code for name in names])
         for column, value in least.items():
@@ -286,29 +299,29 @@ class Before:
 
 
 def happened(bug: str, before: Before) -> bool:
-    """Return whether a trace shows the step of a bug, as far as it is known."""
+    """Return whether the step of a bug comes before a failure; True if no step is known of the bug (rule 2)."""
     step = BUG_STEPS.get(bug)
     return step is None or step(before)
 
 
 def _leads_again_after_another(before: Before) -> bool:
     """Look for a leader that is elected again without having followed, and missed a leader epoch in between (F2)."""
-    led: dict[int, object] = {}
+    epoch_led: dict[int, object] = {}  # by node, while it leads
     for event in before.events("BecomeLeader", "BecomeFollower", *ENDS_A_ROLE):
         if event.event != "BecomeLeader":
-            led.pop(event.node, None)
+            epoch_led.pop(event.node, None)
             continue
-        old, epoch = led.get(event.node), event.fields.get("leader_epoch")
-        if isinstance(old, int) and isinstance(epoch, int) and epoch > old + 1:
+        old_epoch, epoch = epoch_led.get(event.node), event.fields.get("leader_epoch")
+        if isinstance(old_epoch, int) and isinstance(epoch, int) and epoch > old_epoch + 1:
             return True
-        led[event.node] = epoch
+        epoch_led[event.node] = epoch
     return False
 
 
 def _erases_its_proposal(before: Before) -> bool:
     """Look for a leader that reads metadata that it already acts on while its ISR proposal is pending (F3)."""
-    acts_on: dict[int, tuple[object, object]] = {}
-    proposed: set[int] = set()
+    acts_on: dict[int, tuple[object, object]] = {}  # by node, the leader epoch and partition epoch that it has read
+    proposed: set[int] = set()  # nodes with a pending proposal
     kinds = ("BecomeLeader", "BecomeFollower", "HandleAlterPartitionResponse", *PROPOSES, *ENDS_A_ROLE)
     for event in before.events(*kinds):
         node, (epoch, partition_epoch) = event.node, acts_on.get(event.node, (None, None))
@@ -316,6 +329,7 @@ def _erases_its_proposal(before: Before) -> bool:
             proposed.add(node)
         elif event.event == "HandleAlterPartitionResponse":
             proposed.discard(node)
+            # An accepted proposal is a newer version of the partition.
             if event.fields.get("error") == NONE:
                 acts_on[node] = epoch, event.fields.get("partition_epoch")
         elif event.event == "BecomeLeader":
@@ -329,6 +343,7 @@ def _erases_its_proposal(before: Before) -> bool:
                 return True
             proposed.discard(node)
             acts_on[node] = read_epoch, read_partition_epoch
+        # A follower, or a process that ended, has no proposal.
         else:
             proposed.discard(node)
             acts_on.pop(node, None)
@@ -337,20 +352,22 @@ def _erases_its_proposal(before: Before) -> bool:
 
 def _takes_a_role_in_between(before: Before) -> bool:
     """Look for a broker that takes a role between its proposal and the response to it (KAFKA-12686)."""
-    proposed, taken = set[int](), set[int]()
+    proposed = set[int]()  # nodes that wait for the response to a proposal
+    changed_role = set[int]()  # those that have taken a role since they proposed
     for event in before.events("BecomeLeader", "BecomeFollower", "HandleAlterPartitionResponse", *PROPOSES):
         if event.event in PROPOSES:
-            if event.node in taken:
+            # The response to the proposal before is not in the trace.
+            if event.node in changed_role:
                 return True
             proposed.add(event.node)
         elif event.event == "HandleAlterPartitionResponse":
-            if event.node in taken:
+            if event.node in changed_role:
                 return True
             proposed.discard(event.node)
         elif event.node in proposed:
-            taken.add(event.node)
+            changed_role.add(event.node)
     # The trace may end before the response, or leave it out.
-    return bool(taken)
+    return bool(changed_role)
 
 
 def _keeps_removed_eligible(before: Before) -> bool:
@@ -374,8 +391,8 @@ def _keeps_removed_eligible(before: Before) -> bool:
 
 def _cannot_join(before: Before) -> bool:
     """Look for a replica that may not join the ISR: its broker is fenced, or not among the live ones (KAFKA-15021)."""
-    fenced: set[object] = set()
-    members: set[object] = set()
+    fenced: set[object] = set()  # or not live
+    members: set[object] = set()  # all replicas so far
     for event in before.events("FenceBroker", "UnfenceBroker", "ChangePartition"):
         if event.event == "FenceBroker":
             fenced.add(event.fields.get("peer"))
@@ -390,11 +407,15 @@ def _cannot_join(before: Before) -> bool:
 
 
 def _nodes(value: object) -> Iterable[object]:
+    """Return the members of a field that is a set of nodes; none where it is not reported."""
     return value if isinstance(value, tuple | list | frozenset | set) else ()
 
 
 def _raises_below_its_epoch(before: Before) -> bool:
-    """Return whether a leader raises its high watermark before it has a record of its own epoch (KAFKA-12619)."""
+    """Return whether a leader raises its high watermark before it has a record of its own epoch (KAFKA-12619).
+
+    That is no higher than where its epoch started; True where that, or the high watermark, is not reported.
+    """
     elections = [event for event in before.own("BecomeLeader") if event.fields.get("epoch_start", 0) is not None]
     start = elections[-1].fields.get("epoch_start") if elections else None
     hw = before.failing.fields.get("hw")
@@ -403,21 +424,22 @@ def _raises_below_its_epoch(before: Before) -> bool:
 
 def _forgets_a_disk(before: Before) -> bool:
     """Look for a replica that comes back without a log that it had (KAFKA-14139)."""
-    had: set[int] = set()
+    with_log: set[int] = set()  # nodes that started before, and whose replica was not deleted since
     for event in before.events("LoseDisk", "DeleteReplica", "Start"):
-        # A log end of 0 at a start, of a broker that had one before, is an empty disk, too.
-        if event.event == "LoseDisk" or (event.event == "Start" and event.fields.get("leo") == 0 and event.node in had):
+        starts_empty = event.event == "Start" and event.fields.get("leo") == 0
+        # A log end of 0 at a start, of a broker that had a log before, is an empty disk, too.
+        if event.event == "LoseDisk" or (starts_empty and event.node in with_log):
             return True
         if event.event == "DeleteReplica":
-            had.discard(event.node)
+            with_log.discard(event.node)
         else:
-            had.add(event.node)
+            with_log.add(event.node)
     return False
 
 
 def _takes_an_older_response(before: Before) -> bool:
     """Look for records that a follower takes from a response of another leader epoch than its own (KAFKA-18991)."""
-    epochs: dict[int, object] = {}
+    epochs: dict[int, object] = {}  # by node, the leader epoch in which it follows
     for event in before.events("BecomeFollower", "HandleFetchResponse"):
         if event.event == "BecomeFollower":
             epochs[event.node] = event.fields.get("leader_epoch")
@@ -442,4 +464,4 @@ BUG_STEPS: Mapping[str, Callable[[Before], bool]] = {
     "KAFKA-8400": lambda before: bool(before.events("HandleFetch", least={"error": 1, "remote_leo": 0})),
     "KIP-101": lambda before: bool(before.events("TruncateToHighWatermark")),
 }
-"""By bug, whether a trace has its step. A rule that only its bug breaks needs no row."""
+"""By name of a bug, a function that says whether its step comes before a failure. A bug without a row: rule 2."""

@@ -1,4 +1,9 @@
-"""A trace judged again, event by event, with a snapshot of what the judge knows after each."""
+"""Judge a trace again, event by event, with a snapshot of what the judge knows after each; write events and values as text.
+
+A broker is named by its position in the config's nodes; a set of brokers is a bit mask of positions. `st` is the judge's
+table of integers (judge.state): a replica has a row in it, `s.HW` and the like are its columns. Rows of columns are events
+(traces.columns).
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -34,6 +39,7 @@ from tidegauge.traces.schema import EVENTS, FIELDS, Config, Event, FieldKind
 
 
 _NAMES = {event.code: name for name, event in EVENTS.items()}
+"""The name of an event by its code in columns."""
 IN_FLIGHT = (
     "nothing",
     "a request",
@@ -47,6 +53,7 @@ IN_FLIGHT = (
     "a request whose leader went down",
     "one of several responses",
 )
+"""What is in flight between a follower and a leader, by the judge's kind (judge.state.NOTHING to AMBIGUOUS)."""
 _ROLES = {s.NO_ROLE: "without a role", s.LEADING: "leader", s.FOLLOWING: "follower"}
 
 
@@ -67,7 +74,7 @@ BOUNDED = frozenset(
         *(("READ-01", "rec_end"), ("TRUNC-02", "req_last_epoch"), ("TRUNC-04", "leo"), ("TRUNC-04", "leo_before")),
     }
 )
-"""Checks that ask for no more or no less than the expected value."""
+"""Checks whose expected value is a bound, as (rule, what is compared)."""
 MEMBERS = {
     ("CTRL-01", "elected leader"): "one of {expected}",
     ("CTRL-01", "isr"): "{expected}: {who} leads",
@@ -85,23 +92,24 @@ MEMBERS = {
     ("ISR-04", "isr"): "{expected}: what the leader proposed, if anything",
     ("ISR-04", "live"): "{expected}: {who} joins the ISR",
 }
-"""Checks of sets of brokers; `who`: those in one of the two sets alone."""
+"""Checks of sets of brokers, as (rule, what is compared): what is expected; `who`: brokers that are in one set only."""
 
 
 def event_at(columns: Columns, row: int, config: Config, at: str = "") -> Event:
     """Return the event in a row of columns; `at` is where it was read."""
-    reported = {name: none_if_unknown(int(columns.ints[name][row])) for name in INT_FIELDS if name in columns.ints}
-    fields = {name: _decoded(name, value, config) for name, value in reported.items() if value is not None}
+    values = {name: none_if_unknown(int(columns.ints[name][row])) for name in INT_FIELDS if name in columns.ints}
+    fields = {name: _decoded(name, value, config) for name, value in values.items() if value is not None}
     # An empty cache that was reported differs from one that was not: the pairs alone do not show it.
     if columns.epochs_reported[row]:
+        # The pairs (epoch, start offset) of all rows follow each other flat.
         flat = columns.epochs[2 * columns.epochs_at[row] : 2 * columns.epochs_at[row + 1]].tolist()
         fields["epochs"] = tuple(zip(flat[::2], flat[1::2], strict=True))
+    # A config need not name its controller, whose node is 0 then.
     return Event(_node(int(columns.node[row]), config) or 0, _NAMES[int(columns.event[row])], fields, at=at)
 
 
 def _node(position: int, config: Config) -> int | None:
-    """Return the node id at a position: a broker, the controller after the last broker, or None below 0."""
-    # The position after the last broker is the controller's (traces.columns.positions).
+    """Return the node id at a position: a broker's, or after the last broker the controller's; None below 0."""
     if position < 0:
         return None
     return config.nodes[position] if position < len(config.nodes) else config.controller
@@ -120,12 +128,12 @@ def _decoded(name: str, value: int, config: Config) -> Any:
 
 
 def node_ids(mask: int, config: Config) -> tuple[int, ...]:
-    """Return the node ids in a mask."""
+    """Return the node ids of the brokers in a bit mask of positions; none for a negative one, which is undefined."""
     return tuple(node for at, node in enumerate(config.nodes) if mask >= 0 and mask >> at & 1)
 
 
 def value_text(compared: str, value: int | None, config: Config) -> str:
-    """Format a value that a check compared."""
+    """Write a value that a check compared as text; `compared` is the name of a field, or of a value of the judge's own."""
     if value is None:
         return "unknown"
     if compared == "running":
@@ -138,7 +146,7 @@ def value_text(compared: str, value: int | None, config: Config) -> str:
         return _set_text(value, config) if value else "none"
     if compared == "error":
         return f"{value} ({ERROR_NAMES[value]})" if value in ERROR_NAMES else str(value)
-    # The other names compare the judge's own values, which have no kind in the schema.
+    # A field of the schema says what kind its values are; all other values of the judge are numbers.
     if compared in FIELDS:
         kind = FIELDS[compared].kind
         if kind is FieldKind.NODES:
@@ -152,31 +160,36 @@ def value_text(compared: str, value: int | None, config: Config) -> str:
 
 
 def _set_text(mask: int, config: Config) -> str:
+    """Write a set of brokers, a bit mask, as {1, 2}."""
     return "{" + ", ".join(map(str, node_ids(mask, config))) + "}"
 
 
 def comparison_text(failure: Failure, config: Config) -> tuple[str, str]:
-    """Format what a check has seen and what it expected: a value, a bound, or a set with what is wrong with its members."""
+    """Return what a check has seen, and what it expected, as text.
+
+    The latter is a value, a bound, or a set with what is wrong with its members.
+    """
     key, expected, actual = (failure.rule, failure.compared), failure.expected, failure.actual
-    seen, wanted = (value_text(failure.compared, value, config) for value in (actual, expected))
+    seen_text, expected_text = (value_text(failure.compared, value, config) for value in (actual, expected))
+    # The value fails, so a value below the bound shows that it is a lower bound. An undefined one (-1) is no bound.
     if key in BOUNDED and actual is not None and expected not in (None, -1, actual):
-        wanted += " or more" if expected is not None and actual < expected else " or less"
+        expected_text += " or more" if expected is not None and actual < expected else " or less"
     elif key in MEMBERS:
         differing = node_ids((expected or 0) ^ (actual or 0), config)
         who = " and ".join(f"n{node}" for node in differing) or "nobody"
-        wanted = MEMBERS[key].format(expected=wanted, who=who)
+        expected_text = MEMBERS[key].format(expected=expected_text, who=who)
     elif failure.compared in ("peer", "leader") and expected is None:
-        wanted = "another broker"
-    return seen, wanted
+        expected_text = "another broker"
+    return seen_text, expected_text
 
 
 def event_text(event: Event) -> str:
-    """Format an event and its fields in one line."""
+    """Write an event and its fields in one line, as in `n1 LeaderAppend leo=3`."""
     return f"n{event.node} {event.event}" + "".join(f" {name}={_plain(value)}" for name, value in event.fields.items())
 
 
 def _plain(value: Any) -> str:
-    """Format a value of an event in one word."""
+    """Write a value of an event in one word."""
     if value is None:
         return "none"
     if isinstance(value, bool):
@@ -200,7 +213,11 @@ def _plain(value: Any) -> str:
 
 @dataclass(frozen=True)
 class ReplayedReplica:
-    """What the judge knows of one replica; None where it does not."""
+    """What the judge knows of one replica; None where it does not.
+
+    `role` is NO_ROLE, LEADING or FOLLOWING of judge.state; `epochs` is the epoch cache, as (epoch, start offset); `isr` and
+    `proposed` are bit masks, as this replica knows them while it leads.
+    """
 
     up: bool | None
     role: int | None
@@ -222,18 +239,22 @@ class ReplayedReplica:
         return next((epoch for epoch, start in reversed(self.epochs) if start <= offset), None)
 
     def holds(self, offset: int, epoch: int | None) -> bool | None:
-        """Return whether the record of `epoch` at `offset` is in this log; None if that cannot be known."""
+        """Return whether the record of `epoch` at `offset` is in this log; None if that is not known."""
         if self.leo is not None and self.leo <= offset:
             return False
-        own = self.epoch_of(offset)
-        if self.leo is None or own is None or epoch is None or (self.log_start or 0) > offset:
+        own_epoch = self.epoch_of(offset)
+        # Below the log start the record may have been deleted.
+        if self.leo is None or own_epoch is None or epoch is None or (self.log_start or 0) > offset:
             return None
-        return own == epoch
+        return own_epoch == epoch
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What the judge knows after a row. `flying` are (follower, leader, what) in flight."""
+    """What the judge knows after the event in a row: the replicas, and what the controller has registered.
+
+    `flying` are the messages in flight, as (follower, leader, index in IN_FLIGHT).
+    """
 
     row: int
     replicas: tuple[ReplayedReplica, ...]
@@ -246,9 +267,10 @@ class Snapshot:
 def replay(
     columns: Columns, config: Config, trace: int, until: int, keep: int, begun: s.State | None = None
 ) -> list[Snapshot]:
-    """Return the snapshots after the last `keep` rows of a trace up to and including row `until`, and the one before them.
+    """Return snapshots: one after each of the last `keep` rows of a trace up to and including `until`, and one before them.
 
-    `begun` is the judge's table before the first row, if the columns are not the beginning of their trace.
+    `trace` is its number in the columns. `begun` is the judge's table before the first row, if the columns are not the
+    beginning of their trace.
     """
     if begun is not None:
         return _replayed(columns, config, trace, until, keep, begun.copy())
@@ -267,23 +289,23 @@ def replay(
 
 
 def _replayed(columns: Columns, config: Config, trace: int, until: int, keep: int, st: s.State) -> list[Snapshot]:
-    """Run the kernel over a trace in table `st`, row by row from where snapshots are kept; return these."""
+    """Run the kernel over a trace in table `st`, and return the snapshots of `replay`."""
     first = int(columns.trace_starts[trace])
     inputs = frozen_inputs(columns, None, columns.missing)[:-1]
-    nothing = np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0, 0), np.int64)
+    no_states = np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0, 0), np.int64)  # the kernel's last states of traces
     begin = max(first, until + 1 - keep)
-    # Up to the first snapshot in one go: only from there on each row has to be looked at.
+    # Up to the first snapshot in one go: only from there on there is one after each row.
     run: Any = execution(until + 1 - first)
-    run(st, *inputs, frozen(np.array([first, begin])), *nothing)
-    out = [_snapshot(st, begin - 1, len(config.nodes))]
+    run(st, *inputs, frozen(np.array([first, begin])), *no_states)
+    snapshots = [_snapshot(st, begin - 1, len(config.nodes))]
     for row in range(begin, until + 1):
-        run(st, *inputs, frozen(np.array([row, row + 1])), *nothing)
-        out.append(_snapshot(st, row, len(config.nodes)))
-    return out
+        run(st, *inputs, frozen(np.array([row, row + 1])), *no_states)
+        snapshots.append(_snapshot(st, row, len(config.nodes)))
+    return snapshots
 
 
 def _snapshot(st: s.State, row: int, brokers: int) -> Snapshot:
-    """Read a snapshot out of the table, after a row."""
+    """Read a snapshot from the table after the event in a row; there are so many brokers."""
     return Snapshot(
         row,
         tuple(replica_of(st, b) for b in range(brokers)),
@@ -299,12 +321,12 @@ def _flying(st: s.State, brokers: int) -> Iterator[tuple[int, int, int]]:
     for follower in range(brokers):
         for leader in range(brokers):
             kind = int(st[s.pair(st, follower, leader), s.KIND])
-            if follower != leader and kind > 0:
+            if follower != leader and kind > s.NOTHING:
                 yield follower, leader, kind
 
 
 def replica_of(st: s.State, b: int) -> ReplayedReplica:
-    """Return what a table knows of replica b."""
+    """Return what the judge knows of replica b, from its table."""
     row = st[s.REPLICAS + b]
     up, cached = none_if_unknown(row[s.UP]), none_if_unknown(row[s.CACHED])
     # None: the cache is unknown; an empty tuple: it is known to be empty.
@@ -336,7 +358,7 @@ CELLS = 24
 
 
 def snapshot_grid(snapshot: Snapshot, config: Config) -> Iterator[str]:
-    """Yield the lines of the drawing."""
+    """Yield the lines that draw a snapshot: a replica each, then the controller and what is in flight."""
     longest = max((replica.leo or 0 for replica in snapshot.replicas), default=0)
     # A short log is drawn with a cell for each offset, a long one as its runs of records.
     scale = longest <= CELLS
@@ -354,13 +376,14 @@ def snapshot_grid(snapshot: Snapshot, config: Config) -> Iterator[str]:
 
 
 def _role(replica: ReplayedReplica) -> str:
+    """Return what a replica is doing, in a word."""
     if replica.up is False:
         return "down"
-    return {None: "?", 0: "starting", 1: "leader", 2: "follower"}[replica.role]
+    return {None: "?", s.NO_ROLE: "starting", s.LEADING: "leader", s.FOLLOWING: "follower"}[replica.role]
 
 
 def _cells(replica: ReplayedReplica, longest: int) -> str:
-    """Draw a log to scale, a cell per offset."""
+    """Draw a log to scale: a cell for each offset up to `longest`, the longest log end, with a bar at the high watermark."""
     cells = []
     for offset in range(longest + 1):
         bar = "|" if replica.hw == offset else " "
@@ -386,6 +409,7 @@ def _runs(replica: ReplayedReplica) -> str:
 
 
 def _set(mask: int, config: Config) -> str:
+    """Write a set of brokers, a bit mask, as {1,2}."""
     return "{" + ",".join(map(str, node_ids(mask, config))) + "}"
 
 
@@ -393,9 +417,9 @@ def _facts(replica: ReplayedReplica, config: Config) -> str:
     """List what is known of a replica besides its records."""
     facts = [("leo", replica.leo), ("hw", replica.hw), ("log start", replica.log_start or None), ("epoch", replica.epoch)]
     texts = [f"{name} {value}" for name, value in facts if value is not None and (name != "epoch" or value >= 0)]
-    if replica.role == 1 and replica.isr is not None:
+    if replica.role == s.LEADING and replica.isr is not None:
         texts.append(f"isr {_set(replica.isr, config)}")
-    if replica.role == 1 and replica.proposed:
+    if replica.role == s.LEADING and replica.proposed:
         texts.append(f"proposed {_set(replica.proposed, config)}")
     # A new leader's epoch has an entry before its first record: the drawing of the log cannot show that.
     trailing = (replica.epochs or ())[-1:]

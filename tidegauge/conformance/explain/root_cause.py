@@ -1,4 +1,8 @@
-"""Finds why a rule about data is broken: what that means in a sentence, and the steps of the trace that led there.
+"""Find why a rule about data is broken: what that means in a sentence, and the steps of the trace that led there.
+
+A record is its offset and its epoch. It is lost where a log that held it is known not to hold it any more. `past` is the
+History around the failure (explain.causes): what the judge knew before and after each event, None where it did not know. A
+row is a row of the columns, a broker a position in the config's nodes.
 
 Rules of this package
 
@@ -28,17 +32,18 @@ from tidegauge.conformance.explain.causes import (
 )
 from tidegauge.impl.rules import NONE
 
-# DATA-01 to DATA-03: the replicas that held a record, the leader that promised it, and the steps that lost it.
-#
-# A record is its offset and its epoch. It is lost where a log that held it is known not to hold it any more.
+# DATA-01 to DATA-03: the replicas that held a record, the leader that promised it, and the steps that lost it. To promise
+# records is to commit them, by a high watermark above them, or to acknowledge them to a producer with acks=all.
 
 
-ALL = -1
-"""acks=all."""
+ACKS_ALL = -1
 
 
 class _Claim(NamedTuple):
-    """Records [offset, end) of `epoch` that a leader of `term` promised, committed or acknowledged, in `row`."""
+    """A promise of a leader in `row`: the records from `offset` up to, without, `end`.
+
+    `epoch` is that of the first of them, `term` the leader epoch in which they were promised; None if unknown.
+    """
 
     row: int
     leader: int
@@ -49,7 +54,7 @@ class _Claim(NamedTuple):
 
 
 class _Loser(NamedTuple):
-    """A replica that has to hold the records of a claim in `row`, and does not."""
+    """A replica that lacks the records of a claim, which it has to hold from `row` on: it leads, or is in the ISR."""
 
     row: int
     broker: int
@@ -61,7 +66,10 @@ class _Loser(NamedTuple):
 
 
 def explain_lost_records(past: History, failure: Failure, actual: int, end: int, tp: str) -> RootCause | None:
-    """Explain DATA-01 or DATA-03: records up to `end` were promised, and a log is right only up to `actual`."""
+    """Explain DATA-01 or DATA-03: records up to `end` were promised, and a log is right only up to `actual`.
+
+    `tp` is the partition. None if the history does not have the promise, or the replica that lacks the records.
+    """
     pair = next(_pairs(past, failure, actual, end), None)
     if pair is None:
         return None
@@ -71,15 +79,15 @@ def explain_lost_records(past: History, failure: Failure, actual: int, end: int,
     promised = "acknowledged to producers" if failure.rule == "DATA-03" else f"committed by {name_of(past, claim.leader)}"
     if _replaced(past, claim, loser):
         other = past.after(loser.row, loser.broker).epoch_of(claim.offset)
-        says = (
+        sentence = (
             f"{records(claim.offset, claim.offset + 1)} of {tp} was {promised}, but {name}, {whose}, has another one there"
+            f" (epoch {other} instead of {claim.epoch})"
         )
-        says += f" (epoch {other} instead of {claim.epoch})"
     else:
         was, is_ = ("were", "are") if claim.end - claim.offset > 1 else ("was", "is")
-        says = f"{records(claim.offset, claim.end)} of {tp} {was} {promised} and {is_} "
-        says += f"gone after {name} became {whose}" if loser.leads else f"missing on {name}, {whose}"
-    return root_cause(f"{says}.", list(_steps(past, claim, loser, failure.rule == "DATA-03")))
+        sentence = f"{records(claim.offset, claim.end)} of {tp} {was} {promised} and {is_} "
+        sentence += f"gone after {name} became {whose}" if loser.leads else f"missing on {name}, {whose}"
+    return root_cause(f"{sentence}.", list(_steps(past, claim, loser, failure.rule == "DATA-03")))
 
 
 def _replaced(past: History, claim: _Claim, loser: _Loser) -> bool:
@@ -88,7 +96,10 @@ def _replaced(past: History, claim: _Claim, loser: _Loser) -> bool:
 
 
 def _pairs(past: History, failure: Failure, actual: int, end: int) -> Iterator[tuple[_Claim, _Loser]]:
-    """Yield each promise up to `end` with a replica whose log is right only up to `actual`, the nearest first."""
+    """Yield each promise of records up to `end` with a replica that breaks it, the nearest to the failure first.
+
+    The replica's log is right only up to `actual`.
+    """
     at = failure.row
     broker = past.broker(at)
     if broker is None:
@@ -102,36 +113,40 @@ def _pairs(past: History, failure: Failure, actual: int, end: int) -> Iterator[t
     if event in ("BecomeLeader", "Observe"):
         loser = _Loser(at, broker, event == "BecomeLeader")
         for row in reversed(past.upto(at - 1)):
-            yield from _held_to(past, _claim(past, row, failure.rule, actual, end), loser)
+            yield from _if_broken(past, _claim(past, row, failure.rule, actual, end), loser)
         return
     for row in reversed(past.upto(at)):
-        later = past.broker(row)
-        if later is not None and later != broker and past.elects(row, later):
-            yield from _held_to(past, _claim(past, at, failure.rule, actual, end), _Loser(row, later, True))
+        elected = past.broker(row)
+        if elected is not None and elected != broker and past.elects(row, elected):
+            yield from _if_broken(past, _claim(past, at, failure.rule, actual, end), _Loser(row, elected, True))
 
 
-def _held_to(past: History, claim: _Claim | None, loser: _Loser) -> Iterator[tuple[_Claim, _Loser]]:
-    """Yield the pair if the promise binds the replica, and the replica is known to break it."""
+def _if_broken(past: History, claim: _Claim | None, loser: _Loser) -> Iterator[tuple[_Claim, _Loser]]:
+    """Yield the pair if the promise, if any, binds the replica, and the replica is known to break it; else nothing."""
     if claim is None:
         return
-    epoch, later = claim.term, past.after(loser.row, loser.broker)
+    replica = past.after(loser.row, loser.broker)
     # A leader of the same or an earlier epoch owes nothing to this promise: it was elected before the promise.
-    binds = not loser.leads or (epoch is not None and later.epoch is not None and epoch < later.epoch)
-    if binds and later.holds(claim.offset, claim.epoch) is False:
+    binds = not loser.leads or (claim.term is not None and replica.epoch is not None and claim.term < replica.epoch)
+    if binds and replica.holds(claim.offset, claim.epoch) is False:
         yield claim, loser
 
 
 def _claim(past: History, row: int, rule: str, actual: int, end: int) -> _Claim | None:
-    """Return the records up to `end` that a leader commits, or acknowledges, with an event; None if it does not."""
+    """Return the promise that a leader makes with the event in `row`: of the records from `actual` up to `end`.
+
+    For DATA-03 it is an acknowledgement, for DATA-01 a high watermark. None if the event makes no such promise.
+    """
     leader = past.broker(row)
     if leader is None:
         return None
     after, fields = past.after(row, leader), past.event(row).fields
     offset, epoch, leader_epoch = actual, None, after.epoch
     if rule == "DATA-03":
-        acknowledged = past.event(row).event == "ProduceAck" and fields.get("acks") == ALL
+        acknowledged = past.event(row).event == "ProduceAck" and fields.get("acks") == ACKS_ALL
         if not acknowledged or fields.get("rec_end") != end or fields.get("error", NONE) != NONE:
             return None
+        # Only the records of this request are acknowledged; without its first offset, the last of them at least.
         base = fields.get("rec_base")
         offset = end - 1 if base is None else max(actual, base)
         epoch = fields.get("rec_epoch", _appended_in(past, row, leader, offset))
@@ -147,23 +162,27 @@ def _claim(past: History, row: int, rule: str, actual: int, end: int) -> _Claim 
 
 
 def _appended_in(past: History, row: int, leader: int, offset: int) -> int | None:
-    """Return the leader epoch in which a broker last appended a record at `offset`, up to `row`."""
+    """Return the leader epoch in which a broker last appended a record at `offset`, up to `row`; None if unknown."""
 
     def appends(at: int) -> bool:
         """Return whether this leader appended the record at `offset` with the event in row `at`."""
         event = past.event(at)
         base, end = (event.fields.get(name) for name in ("rec_base", "rec_end"))
-        own = event.event == "LeaderAppend" and past.broker(at) == leader
-        return own and isinstance(base, int) and isinstance(end, int) and base <= offset < end
+        is_append = event.event == "LeaderAppend" and past.broker(at) == leader
+        return is_append and isinstance(base, int) and isinstance(end, int) and base <= offset < end
 
     append = past.last(past.upto(row), appends)
     return None if append is None else past.after(append, leader).epoch_of(offset)
 
 
 def _steps(past: History, claim: _Claim, loser: _Loser, acknowledged: bool) -> Iterator[CausalStep]:
-    """Yield the record's story: written, committed, acknowledged; lost, its holders down; a leader without it."""
+    """Yield the story of the first record of a claim, as far as it is known.
+
+    It is written, committed and, for DATA-03, acknowledged; logs lose it, brokers that hold it go down; a replica without
+    it leads or is in the ISR; at last logs that still held it lose it.
+    """
     offset, epoch, leader = claim.offset, claim.epoch, claim.leader
-    end = max(claim.row, loser.row)
+    end = max(claim.row, loser.row)  # where the rule fails
     written = past.got(past.upto(claim.row), leader, offset, epoch)
     if written is not None:
         yield CausalStep(writes(past, written, leader, offset, epoch), written)
@@ -198,19 +217,20 @@ def _steps(past: History, claim: _Claim, loser: _Loser, acknowledged: bool) -> I
 
 
 def _commits(past: History, row: int, leader: int, offset: int) -> bool:
-    """Return whether the leader's high watermark passes `offset` here."""
+    """Return whether the event in `row` commits the record at `offset`: the leader's high watermark passes it."""
     before, after = past.before(row, leader).hw, past.after(row, leader).hw
     return past.leads(row, leader) and after is not None and after > offset and before is not None and before <= offset
 
 
 def _elected(past: History, loser: _Loser, offset: int) -> Iterator[CausalStep]:
-    """Yield the election, or the ISR, by which the replica without the record has to hold it."""
+    """Yield the election, or else the ISR, by which the replica without the record at `offset` has to hold it."""
     after, name = past.after(loser.row, loser.broker), name_of(past, loser.broker)
     node = past.config.nodes[loser.broker]
+    # A member of the ISR: there is no election to show.
     if not loser.leads:
         isr = past.snapshots[loser.row - past.first + 1].isr
-        says = "" if isr is None else f", a member of the ISR {broker_set(past, isr)}"
-        yield CausalStep(f"{name}{says}, is found with log end {grouped(after.leo)}.", loser.row)
+        member = "" if isr is None else f", a member of the ISR {broker_set(past, isr)}"
+        yield CausalStep(f"{name}{member}, is found with log end {grouped(after.leo)}.", loser.row)
         return
     elections = (row for row in past.upto(loser.row) if _elects(past, row, node, after.epoch))
     election = next(elections, None)
@@ -218,18 +238,15 @@ def _elected(past: History, loser: _Loser, offset: int) -> Iterator[CausalStep]:
         fields = past.event(election).fields
         kind = {True: " cleanly", False: " uncleanly", None: ""}[fields.get("clean")]
         isr = fields.get("isr")
-        says = "" if isr is None else f", with the ISR {{{', '.join(f'n{member}' for member in isr)}}}"
-        yield CausalStep(f"The controller elected {name} for epoch {after.epoch}{kind}{says}.", election)
-    has = (
-        f"its log ends at {grouped(after.leo)}"
-        if after.leo is not None and after.leo <= offset
-        else "it has another record there"
-    )
-    yield CausalStep(f"{name} became leader of epoch {after.epoch}: {has}.", loser.row)
+        isr_text = "" if isr is None else f", with the ISR {{{', '.join(f'n{node_id}' for node_id in isr)}}}"
+        yield CausalStep(f"The controller elected {name} for epoch {after.epoch}{kind}{isr_text}.", election)
+    is_shorter = after.leo is not None and after.leo <= offset
+    log_text = f"its log ends at {grouped(after.leo)}" if is_shorter else "it has another record there"
+    yield CausalStep(f"{name} became leader of epoch {after.epoch}: {log_text}.", loser.row)
 
 
 def _elects(past: History, row: int, node: int, epoch: int | None) -> bool:
-    """Return whether the controller makes a node leader of an epoch here; later ISR changes in it do not count."""
+    """Return whether the controller makes a node leader of an epoch with the event in `row`, and not an ISR change in it."""
     event, before = past.event(row), past.snapshots[row - past.first].leader_epoch
     registers = event.event == "ChangePartition" and event.fields.get("leader") == node
     return registers and event.fields.get("leader_epoch") == epoch and before is not None and before != epoch
@@ -240,7 +257,10 @@ def _elects(past: History, row: int, node: int, epoch: int | None) -> bool:
 
 
 def explain_differing_logs(past: History, row: int, offset: int, end: int, tp: str) -> RootCause | None:
-    """Explain DATA-02: two logs differ at `offset`, and both replicas promise their records up to `end`."""
+    """Explain DATA-02: after the event in `row` two logs differ at `offset`, and both replicas promise records up to `end`.
+
+    `tp` is the partition. None if the history does not show which two.
+    """
     pairs = [
         (broker, other)
         for broker in past.brokers()
@@ -249,10 +269,10 @@ def explain_differing_logs(past: History, row: int, offset: int, end: int, tp: s
     ]
     if not pairs:
         return None
-    causes, says = [], []
+    causes, copies = [], []
     for broker in pairs[0]:
         epoch = past.after(row, broker).epoch_of(offset)
-        says.append(f"{name_of(past, broker)} (epoch {epoch})")
+        copies.append(f"{name_of(past, broker)} (epoch {epoch})")
         got = past.got(past.upto(row), broker, offset, epoch)
         if got is not None:
             causes.append(CausalStep(writes(past, got, broker, offset, epoch), got))
@@ -265,21 +285,22 @@ def explain_differing_logs(past: History, row: int, offset: int, end: int, tp: s
                 )
             )
     sentence = (
-        f"The record at offset {offset:,} of {tp} is not the same on {' and '.join(says)}, and both call it committed."
+        f"The record at offset {offset:,} of {tp} is not the same on {' and '.join(copies)}, and both call it committed."
     )
     return root_cause(sentence, causes)
 
 
 def _disagree(past: History, row: int, broker_a: int, broker_b: int, offset: int, end: int) -> bool:
-    """Return whether both replicas promise records up to `end` and hold records of different epochs at `offset`."""
+    """Return whether both replicas promise records up to `end` and are known to hold different ones at `offset`."""
     a, b = past.after(row, broker_a), past.after(row, broker_b)
+    # Both promise the records below the lower one of their high watermarks.
     if a.hw is None or b.hw is None or min(a.hw, b.hw) != end:
         return False
     return None not in (a.epoch_of(offset), b.epoch_of(offset)) and a.epoch_of(offset) != b.epoch_of(offset)
 
 
 def _passes(past: History, row: int, broker: int, offset: int) -> bool:
-    """Return whether the high watermark of a replica passes `offset` here."""
+    """Return whether the high watermark of a replica passes `offset` with the event in `row`."""
     before, after = past.before(row, broker).hw, past.after(row, broker).hw
     return after is not None and after > offset and (before is None or before <= offset)
 
@@ -287,6 +308,7 @@ def _passes(past: History, row: int, broker: int, offset: int) -> bool:
 __all__ = ["CausalStep", "RootCause", "find_root_cause", "has_root_cause"]
 
 DATA = ("DATA-", "HW-", "LOG-")
+"""Rules about data, by the beginning of their ids."""
 
 
 def has_root_cause(rule: str) -> bool:
@@ -299,6 +321,7 @@ def find_root_cause(past: History, failure: Failure, tp: str) -> RootCause | Non
     expected, actual = failure.expected, failure.actual
     if expected is None or actual is None:
         return None
+    # The rules about promised records expect a log to be right up to the end of the promise, and see where it goes wrong.
     if failure.rule in ("DATA-01", "DATA-03"):
         return explain_lost_records(past, failure, actual, expected, tp)
     if failure.rule == "DATA-02":

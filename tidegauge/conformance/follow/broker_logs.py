@@ -1,4 +1,8 @@
-"""Broker logs that grow, in a directory: their last lines are judged again and again.
+"""Follow broker logs that grow, in a directory: their last lines are judged again and again.
+
+A window is the last lines of all logs, some ten thousand, that are in memory. It is judged as often as there is time; when
+it is full, the next window begins before its end. A capture is the traces of one cluster that the lines of a window give. A
+failure is published as news, may be withdrawn, and stands once its window is past.
 
 Rules of this file
 
@@ -61,7 +65,7 @@ from tidegauge.traces.schema import Trace
 
 
 class FailureKey(NamedTuple):
-    """What a failure has in common with the same failure in another window."""
+    """What a failure has in common with the same failure in another window: rule, trace, where and when its event was."""
 
     rule: str
     trace: str
@@ -70,15 +74,20 @@ class FailureKey(NamedTuple):
 
 
 class PastWindows:
-    """The windows before the current one; `standing` has the first failure of each rule in each trace."""
+    """What is kept of the windows before the current one for the report.
+
+    In its methods `captures` and `window` are the current window's, read and judged; `counted` is, by node, the time up to
+    which events were counted in past windows.
+    """
 
     def __init__(self, path: str, how: CheckOptions) -> None:
-        """Begin with no window. `how` is what the user asked for."""
+        """Begin with no window. `how` are the options of the command."""
         self.path = path
         self.how = how
         self.count = 0
         """How many windows were judged for the last time."""
         self.standing: dict[tuple[str, str], FailureKey] = {}
+        """By (rule, trace), the first failure that stands."""
         self._tallies: dict[str, RuleTally] = {}
         self._events = 0
         self._traces: dict[str, None] = {}
@@ -96,7 +105,7 @@ class PastWindows:
         failures: Iterable[FailureKey],
         counted: Mapping[int, str],
     ) -> None:
-        """Add a window that has ended; its `failures` stand; `counted` is the time up to which events of each node count."""
+        """Add the current window, which has ended, to the past ones; its `failures` stand."""
         new_events = _new_events(window, counted)
         self._tallies = self._tallies_with(window, counted)
         self._events += sum(new_events.values())
@@ -114,15 +123,18 @@ class PastWindows:
     def input(
         self, captures: Sequence[Capture], window: Sequence[JudgedBatch], counted: Mapping[int, str], lines: int
     ) -> CheckedInput:
-        """Make the input of a report in which `window` is the last one. Without windows before it, it is that of `check`."""
-        made = self._input(captures, window, counted, lines)
+        """Return the input for a report in which `window` is the last one; without past windows it is that of `check`.
+
+        `lines` is the number of lines that a window has at least.
+        """
+        checked = self._input(captures, window, counted, lines)
         profiles = {result.batch.config.profile for result in window if self.how.situations}
-        return replace(made, situations=self._situations_with(window, counted), profiles=frozenset(profiles))
+        return replace(checked, situations=self._situations_with(window, counted), profiles=frozenset(profiles))
 
     def _input(
         self, captures: Sequence[Capture], window: Sequence[JudgedBatch], counted: Mapping[int, str], lines: int
     ) -> CheckedInput:
-        """Return the whole input so far: the past windows, and this one without the events that were counted there."""
+        """Return the input without situations: the past windows, and this one without the events that were counted there."""
         findings = InputFindings(list(self._problems | _problems(captures)))
         if not self.count:
             # One window is the whole of the logs: the report can say what `check` says.
@@ -146,20 +158,20 @@ class PastWindows:
         return checked_input(self.path, LOGS, findings, [judgement])
 
     def notes(self, captures: Sequence[Capture], window: Sequence[JudgedBatch]) -> list[str]:
-        """List how files were read, and the judge's notes, up to this window."""
-        read = [f"{self.path}: {note}" for capture in captures for note in capture.summary.notes()]
-        judged_so = [note for result in window for note in result.judgement.notes]
-        return [*dict.fromkeys([*self._notes, *read, *lost_disk_notes(self._lost_disks_with(window)), *judged_so])]
+        """List notes of past windows and of this one, each once: how files were read, lost disks, those of the judge."""
+        of_reading = [f"{self.path}: {note}" for capture in captures for note in capture.summary.notes()]
+        of_judge = [note for result in window for note in result.judgement.notes]
+        return [*dict.fromkeys([*self._notes, *of_reading, *lost_disk_notes(self._lost_disks_with(window)), *of_judge])]
 
     def _lost_disks_with(self, window: Iterable[JudgedBatch]) -> dict[LostDisk, None]:
-        """Return the lost disks of past windows and of this one, each once."""
+        """Return the lost disks of past windows and of this one, each once, as the keys of a dict."""
         lost = dict(self._lost_disks)
         for batch in (result.batch for result in window):
             lost |= dict.fromkeys(lost_disks(batch.stored, batch.config, batch.traces, batch.source))
         return lost
 
     def _tallies_with(self, window: Sequence[JudgedBatch], counted: Mapping[int, str]) -> dict[str, RuleTally]:
-        """Add the tallies of a window, without those of the events that were counted before."""
+        """Return the tallies of past windows and of this one, without those of events that were counted before."""
         counted_again = total_tallies(result.judgement for result in self._counted_part(window, counted))
         of_window = total_tallies(result.judgement for result in window)
         # A tally has no events in it: what was counted before can only be subtracted.
@@ -167,7 +179,7 @@ class PastWindows:
         return {rule: add_tallies(self._tallies.get(rule, RuleTally()), tally) for rule, tally in new.items()}
 
     def _counted_part(self, window: Sequence[JudgedBatch], counted: Mapping[int, str]) -> Iterator[JudgedBatch]:
-        """Judge the beginnings of traces that were counted before, alone."""
+        """Judge the beginnings of a window's traces, whose events were counted before, by themselves; yield the results."""
         problems: list[Problem] = []
         for batch in (result.batch for result in window):
             traces = tuple(
@@ -181,7 +193,7 @@ class PastWindows:
                 yield from judge_batch(beginning, self.path, self.how.profile, problems)
 
     def _situations_with(self, window: Sequence[JudgedBatch], counted: Mapping[int, str]) -> dict[Situation, Seen]:
-        """Add the situations of those events of a window that were not counted before, if they were asked for."""
+        """Return the situations of past windows and of this one's new events; none if the command does not count them."""
         seen = dict(self._situations)
         for batch in (result.batch for result in window if self.how.situations):
             traces = tuple(
@@ -194,7 +206,7 @@ class PastWindows:
     def _with_standing_failures(
         self, tallies: Mapping[str, RuleTally], window: Iterable[JudgedBatch]
     ) -> dict[str, RuleTally]:
-        """Return the tallies with failures for exactly those rules that have failures that stand."""
+        """Return the tallies with failures for exactly those rules that have failures that stand, or are in `window`."""
         # The tallies do not say it: a failure that was withdrawn later was counted with its window, and one that stands may
         # have been subtracted as counted.
         standing = {*self.standing, *((key.rule, key.trace) for key, _, _ in failures_of(window))}
@@ -205,7 +217,7 @@ class PastWindows:
         }
 
     def _lives_with(self, captures: Iterable[Capture]) -> dict[int, NodeCoverage]:
-        """Return from when to when each node logged, with the smallest share that a window has."""
+        """Return by node from when to when it logged, with the smallest share of that which any window has covered."""
         lives = dict(self._lives)
         for life in (life for capture in captures for life in capture.coverage):
             before = lives.get(life.node, life)
@@ -214,7 +226,7 @@ class PastWindows:
 
 
 def failures_of(window: Iterable[JudgedBatch]) -> Iterator[tuple[FailureKey, JudgedBatch, Failure]]:
-    """Yield the failures of a window."""
+    """Yield the failures of a judged window, each with its key and the batch that it is in."""
     for result in window:
         for failure in result.judgement.failures:
             traces = result.batch.traces or ()
@@ -224,13 +236,13 @@ def failures_of(window: Iterable[JudgedBatch]) -> Iterator[tuple[FailureKey, Jud
 
 
 def _new_events(window: Iterable[JudgedBatch], counted: Mapping[int, str]) -> dict[str, int]:
-    """Count, by trace, the events that no window before has counted."""
+    """Count, by name of the trace, the events of a window that no past window has counted."""
     traces = [trace for result in window for trace in result.batch.traces or ()]
     return {trace.name: len(trace.events) - _counted_events(trace, counted) for trace in traces}
 
 
 def _counted_events(trace: Trace, counted: Mapping[int, str]) -> int:
-    """Count the events of a trace that were counted in windows before."""
+    """Count the events of a trace, its first ones, that were counted in past windows."""
     # By time and node, since windows share no row numbers; the log lines of one node are in the order of their times.
     return sum(1 for event in trace.events if event.time is not None and event.time <= counted.get(event.node, ""))
 
@@ -240,7 +252,8 @@ def _problems(captures: Iterable[Capture]) -> dict[Problem, None]:
 
 
 def _gaps(captures: Iterable[Capture]) -> dict[str, None]:
-    """List what is missing between the lines of a window: a gap at its beginning or end is where the window was cut."""
+    """Return what is missing between the lines of a window, each once, as the keys of a dict."""
+    # A gap without a time at one side is where the window begins or ends: nothing need be missing there.
     return dict.fromkeys(str(gap) for capture in captures for gap in capture.gaps if None not in gap.times)
 
 
@@ -250,7 +263,7 @@ def _capped(entries: Mapping[Any, None]) -> dict[Any, None]:
 
 
 def _difference(tally: RuleTally, counted: RuleTally) -> RuleTally:
-    """Subtract the tally of events that were counted before."""
+    """Return the tally of a rule without that of the events that were counted before (`counted`)."""
     # Not below 0: counted alone, events may have decided a check that the whole window leaves undecided.
     return replace(
         tally,
@@ -303,12 +316,12 @@ class BrokerLogs(Source):
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Close the logs at the end."""
+        """Close the logs when the block ends."""
         with closing(self._tails):
             yield
 
     def poll(self) -> bool:
-        """Read a piece or, when all logs were read to their ends, judge the window if it is time."""
+        """Read a piece or, when all logs were read to their ends, judge the window if it is time; else return False."""
         # Reading has precedence, so that the window is current; but brokers that never pause must not put off judging.
         if self._small_pieces < ENOUGH and self.read_piece():
             return True
@@ -340,19 +353,19 @@ class BrokerLogs(Source):
         return True
 
     def judge(self) -> None:
-        """Judge the window as it is."""
+        """Judge the window as it is; publish what changed, and what happened."""
         self._publish_changes(self._judged(self._growth.look()))
         for news in self._story.look():
             self.publish(StoryLine(news))
 
     def end(self) -> None:
-        """Judge the unfinished lines as they are."""
+        """Judge the window with the unfinished last lines as they are."""
         self._growth.end()
         self._publish_problems()
         self.judge()
 
     def report(self) -> Report:
-        """Report as `check` does on the lines read so far, or less."""
+        """Return the report of `check` on the lines read so far, as far as the windows allow (rule 1)."""
         captures = self._growth.whole()
         window = self._judged(captures)
         logs = self.past.input(captures, window, self._growth.judged_until, self._growth.lines)
@@ -393,7 +406,7 @@ class BrokerLogs(Source):
         self._growth.forget(captures)
 
     def _judged(self, captures: Sequence[Capture]) -> list[JudgedBatch]:
-        """Judge the traces of captures."""
+        """Judge the traces of a window's captures from nothing."""
         problems: list[Problem] = []
         path = str(self.path)
         batches = (batch for capture in captures for batch in capture_batches(capture, path))
@@ -407,7 +420,7 @@ class BrokerLogs(Source):
             problems.clear()
 
     def _publish_changes(self, window: Sequence[JudgedBatch]) -> None:
-        """Publish new failures, and those that two judgements in a row missed."""
+        """Publish failures that are new in a judged window, and withdraw those that two judgements in a row do not have."""
         failures = {key: (result, failure) for key, result, failure in failures_of(window)}
         # The same rule at another event counts as the same failure: with more lines another event may be the first.
         failing = {(key.rule, key.trace) for key in failures}
@@ -424,8 +437,7 @@ class BrokerLogs(Source):
             self._reported[key] = None
 
     def _alarm(self, key: FailureKey, result: JudgedBatch, failure: Failure) -> Alarm:
-        """Return the news of a failure, with an explanation if the report has room for one or its rule has none yet."""
-        # As many explanations as a report has, and in any case the first of each rule.
+        """Return the news of a failure; make its explanation if the report has room for one or its rule has none yet."""
         if len(self._explained) < self.how.explained or all(key.rule != explained.rule for explained in self._explained):
             alone = replace(result, judgement=replace(result.judgement, failures=(failure,)))
             self._explained.update((key, explanation) for explanation in explain_failures([alone], 1))
@@ -434,14 +446,14 @@ class BrokerLogs(Source):
         return Alarm(key.trace, key.rule, key.at, failure.compared, expected, actual, self._explained.get(key))
 
     def _explanations(self, window: Sequence[JudgedBatch]) -> Iterator[Explanation]:
-        """Yield the explanations of `check` or, after the first window, the printed ones: the lines are gone."""
+        """Yield the explanations of `check` or, after the first window, those that were published: the lines are gone."""
         if not self.past.count:
             yield from explain_failures(window, self.how.explained)
             return
         standing = {*self.past.standing.values(), *(key for key, _, _ in failures_of(window))}
-        # What is printed is ordered as failures are: these stand for them, and only their rules are looked at.
-        printed = [(key, Failure(0, 0, key.rule, "", 0, 0)) for key in self._explained if key in standing]
-        yield from (self._explained[key] for key, _ in worst_first(printed)[: self.how.explained])
+        # `worst_first` sorts failures and looks at their rules only: each explanation gets one with nothing else in it.
+        published = [(key, Failure(0, 0, key.rule, "", 0, 0)) for key in self._explained if key in standing]
+        yield from (self._explained[key] for key, _ in worst_first(published)[: self.how.explained])
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -456,14 +468,16 @@ MOST_BYTES = 64 << 20
 
 
 class StoryNews:
-    """What was said of the logs at one path."""
+    """The sentences about what happened in the logs at one path, each published once."""
 
     def __init__(self, path: Path) -> None:
+        """Begin with nothing published."""
         self.path = path
         self._published: dict[tuple[object, ...], str] = {}
+        """By what identifies an entry or a loss, the sentence about a loss as it was published last, "" for an entry."""
 
     def story(self) -> Story | None:
-        """Tell the story of the logs as they are; None if they are too large."""
+        """Read the story of the logs as they are now; return None if they are larger than MOST_BYTES."""
         size = 0
         for path, _ in text_files(self.path, []):
             # A log that is rotated may be gone since the folder was listed.
@@ -472,7 +486,7 @@ class StoryNews:
         return story_of([self.path]) if size <= MOST_BYTES else None
 
     def look(self) -> Iterator[str]:
-        """Yield what lines tell that they did not tell before."""
+        """Read the logs; yield the sentences about what happened, and about losses, that were not published before."""
         story = self.story()
         if story is None:
             return

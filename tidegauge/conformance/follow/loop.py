@@ -1,5 +1,8 @@
 """`check --follow`: one loop over a source that grows, whatever the source is.
 
+A Source reads what is followed and judges it. It publishes news: a failure, a failure that is withdrawn, something that
+happened, bad input, or a note.
+
     poll: read and judge what came, publish the news -> ... -> at the end, or at Ctrl-C, the report
 
 Rules of this file
@@ -34,7 +37,7 @@ class FailureNews:
 
 @dataclass(frozen=True)
 class Alarm(FailureNews):
-    """A new failure. The first of each rule, and as many as a report explains, have an explanation, in its words."""
+    """A new failure. The first of each rule, and as many as a report explains, have an explanation, and are shown by it."""
 
     trace: str
     rule: str
@@ -53,7 +56,7 @@ class Alarm(FailureNews):
 
 @dataclass(frozen=True)
 class Withdrawn(FailureNews):
-    """A failure that was published, and that lines which later proved to be missing may explain."""
+    """A published failure that is withdrawn: lines turned out to be missing, and may explain it."""
 
     trace: str
     rule: str
@@ -64,13 +67,13 @@ class Withdrawn(FailureNews):
 
 
 def explained_text(rule: str, explanation: Explanation) -> str:
-    """Write a failure as the report does."""
+    """Return the lines of a failure as the report has them: what it means, and what was expected where."""
     return "\n".join(map(visible, (f"{rule:<10}{explanation.means}", *what_failed(explanation))))
 
 
 @dataclass(frozen=True)
 class StoryLine:
-    """Something that happened, or a loss: no verdict hangs on it."""
+    """A sentence about something that happened, or a loss, as log lines tell it: it is no verdict."""
 
     sentence: str
 
@@ -84,7 +87,7 @@ Publish: TypeAlias = Callable[[News], None]
 
 
 def publisher(say: Callable[[str], None], note: Callable[[str], None]) -> Publish:
-    """Make the function that prints news: with `say` failures and what happened, with `note` all others."""
+    """Return a function that passes the text of news on: failures and what happened to `say`, all others to `note`."""
 
     def publish(news: News) -> None:
         (say if isinstance(news, FailureNews | StoryLine) else note)(str(news))
@@ -96,10 +99,10 @@ REPORT_BEGINS = StoryLine(f"--- report on all that was read {'-' * 40}")
 
 
 class Source(ABC):
-    """What is followed, with the judge of what came from it."""
+    """What is followed, with the judge of what came from it; `follow` calls `poll` and `wait`, then `end` and `report`."""
 
     def __init__(self, publish: Publish) -> None:
-        """Begin to follow; `publish` gets each line of news."""
+        """Begin to follow; `publish` is called with each piece of news."""
         self._publish = publish
         self.has_news = False
         self.ended = False
@@ -110,11 +113,11 @@ class Source(ABC):
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Hold what is needed to read: open files, a query."""
+        """Hold what is needed to read, such as open files or a query, while the block runs."""
         yield
 
     def publish(self, news: News) -> None:
-        """Pass on a line of news."""
+        """Pass on a piece of news."""
         self.has_news |= isinstance(news, FailureNews | StoryLine)
         self._publish(news)
 
@@ -123,16 +126,16 @@ class Source(ABC):
         """Read and judge a piece of what came; return False if there is nothing to do until more comes."""
 
     def wait(self, seconds: float) -> None:
-        """Wait for more, so many seconds at most."""
+        """Wait for more to come, so many seconds at most."""
         time.sleep(seconds)
 
     @abstractmethod
     def end(self) -> None:
-        """Judge what still waited for more to come: an unfinished line, a batch."""
+        """Judge what waits for more to come, such as an unfinished line, as it is."""
 
     @abstractmethod
     def report(self) -> Report:
-        """Report on everything that was judged."""
+        """Return the report on everything that was judged."""
 
     def arrived(self) -> None:
         """Note that something came: the time without arrivals begins anew."""
@@ -140,7 +143,10 @@ class Source(ABC):
 
 
 def follow(source: Source, idle: float | None) -> Report:
-    """Judge what comes until nothing came for `idle` seconds, the source ends, or a signal arrives."""
+    """Judge what comes until nothing came for `idle` seconds (None: however long), the source ends, or a signal arrives.
+
+    Return the report on all of it.
+    """
     with noted_interrupts() as signals:
         with source.reading():
             while not signals and not source.ended:

@@ -1,4 +1,8 @@
-"""NDJSON that grows: a file or standard input, read in pieces that may end anywhere.
+"""Follow NDJSON that grows: a file or standard input, read in pieces that may end anywhere.
+
+A failure is published as news (follow.loop) as soon as its event was judged; a report can be made at any time. `st` is the
+judge's table of integers (judge.state), which has all that it knows of a trace so far. A row is the number of an event in
+its trace, from 0.
 
 Rules of this file
 
@@ -100,12 +104,14 @@ from tidegauge.traces.schema import MISSING, MISSING_AHEAD, MISSING_BEHIND, Conf
 WINDOW = 512
 """Events that are kept at least, and twice as many at most."""
 NO_LAST_STATES = np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0, 0), np.int64)
-"""The judge's last states are not wanted while a trace goes on."""
+"""Arguments of the kernel for the last states of traces: none are wanted while a trace goes on."""
 
 
 class WindowEvent(NamedTuple):
-    """An event in the window. `missing`: whether lines of its node are missing beside it; `latest`: the epoch for which its
-    node asked its leader last.
+    """An event in the window.
+
+    `missing` has the bits MISSING_AHEAD and MISSING_BEHIND where lines of its node are missing before and after it; `latest`
+    is the last epoch in its node's cache before it (LatestEpochs).
     """
 
     event: Event
@@ -114,29 +120,30 @@ class WindowEvent(NamedTuple):
 
 
 class Findings(NamedTuple):
-    """Failures and undecided truncations, by the rows of the trace."""
+    """Failures, and truncations that the kernel left undecided, by the rows of the trace."""
 
     failures: list[Failure]
     truncations: list[UndecidedTruncation]
 
-    def and_(self, more: "Findings") -> "Findings":
-        """Append more findings."""
+    def plus(self, more: "Findings") -> "Findings":
+        """Return these findings, then more."""
         return Findings([*self.failures, *more.failures], [*self.truncations, *more.truncations])
 
 
 class GrowingTrace:
-    """A trace that is judged as its events come: `take` them, then ask."""
+    """A trace that is judged as its events come: `take` judges the next ones, `judgement` is that of all so far."""
 
     def __init__(self, trace: Trace) -> None:
-        """Begin with a trace without events; `take` gets them as they arrive."""
+        """Begin with the name and config of a trace, and none of its events."""
         self.name = trace.name
         self.damaged: int | None = None
         """The row of the first event after a line that could not be read."""
         self.window = Window(trace)
         self._numbers = Numbers(trace.name)
         self._gaps = Gaps(trace.config)
-        self._asked = LatestEpochs()
+        self._latest_epochs = LatestEpochs()
         self._reported: set[tuple[str, int]] = set()
+        """The failures that were news and were not withdrawn, by rule and row."""
 
     @property
     def event_count(self) -> int:
@@ -144,18 +151,19 @@ class GrowingTrace:
         return self.window.event_count
 
     def take(self, events: Iterable[Event]) -> tuple[list[Failure], list[tuple[str, int]]]:
-        """Judge the next events; return the new failures, and those withdrawn, by rule and row."""
-        first_new, again, new = self.event_count, False, list[WindowEvent]()
+        """Judge the next events; return the new failures, and the (rule, row) of those that are withdrawn."""
+        first_new, window_changed, new = self.event_count, False, list[WindowEvent]()
         for row, event in enumerate(events, first_new):
             self._numbers.take(row, event)
+            # Whether lines of the node are missing before this event, and the row of the node's event before the gap.
             lost, before = self._gaps.take(row, event)
             if lost and before is not None and before >= first_new:
                 new[before - first_new] = with_lines_missing_after(new[before - first_new])
             elif lost and before is not None:
                 # The gap begins after an event that was judged already, as if nothing were missing there.
-                again = self.window.mark_missing_after(before) or again
-            new.append(WindowEvent(event, MISSING_AHEAD if lost else 0, self._asked.latest(event)))
-        self.window.take(new, again)
+                window_changed = self.window.mark_missing_after(before) or window_changed
+            new.append(WindowEvent(event, MISSING_AHEAD if lost else 0, self._latest_epochs.latest(event)))
+        self.window.take(new, window_changed)
         failures = {(failure.rule, failure.row): failure for failure in self._failures()}
         news = [failure for key, failure in failures.items() if key not in self._reported]
         # A failure before the window cannot be judged again: that it is not among `failures` withdraws nothing.
@@ -164,53 +172,59 @@ class GrowingTrace:
         return news, withdrawn
 
     def shrink_window(self) -> None:
-        """Keep the last WINDOW events only, once there are twice as many."""
+        """Drop all but the last WINDOW events, once there are more than twice as many."""
         surplus = len(self.window.events) - WINDOW
+        # Not at each event: the events that are dropped are judged once more.
         if surplus <= WINDOW:
             return
         end = self.window.first_row + surplus
         # Rule 2 of this part: a node whose last event leaves the window is taken to have ended there.
         marked = [self.window.mark_missing_after(row) for row in self._gaps.ends() if row < end]
         self.window.drop_first(surplus)
+        # The table after the window was made without the marks.
         if any(marked):
             self.window.judge_again()
 
     def judgement(self) -> Judgement:
-        """Judge the trace as if it ended here."""
+        """Return the judgement on the trace as if it ended here."""
         st, findings = self._as_if_ended()
-        findings = findings.and_(Findings(_failures_at_end(st, self.event_count - 1), []))
+        findings = findings.plus(Findings(_failures_at_end(st, self.event_count - 1), []))
         judgement = judgement_of(self.event_count, 1, st, *NO_LAST_STATES)
+        # The table has counted a failing trace each time that failures were taken out of it; it is one trace.
         tallies = {rule: replace(tally, failed_traces=min(tally.failed, 1)) for rule, tally in judgement.tallies.items()}
         judgement = replace(judgement, tallies=tallies, failures=tuple(firsts(findings.failures)), failures_left_out=0)
         judgement = with_truncations(with_numbers(judgement, [self._numbers], [0]), findings.truncations)
         return judgement if self.damaged is None else undecide_after_loss(judgement, self.damaged, self.name)
 
     def explained(self, failure: Failure) -> Explanation | None:
-        """Explain a failure; None if its event is kept no longer."""
+        """Return the explanation of a failure; None if its event is no longer in the window."""
         located = self.window.locate(failure)
         return None if located is None else explain_at(*located)
 
     def at(self, failure: Failure) -> str:
-        """Where the event of a failure was read."""
+        """Return where the event of a failure was read, or its number if that is not known."""
         row = failure.row - self.window.first_row
         return (self.window.events[row].event.at if row >= 0 else "") or f"event {failure.row + 1}"
 
     def _as_if_ended(self) -> tuple[s.State, Findings]:
-        """Return the table and the findings if no node logs anything more."""
+        """Return a copy of the judge's table, and the findings, as they are if no node logs anything more.
+
+        Lines may then be missing after the last event of a node (rule 2 of this part).
+        """
         window, ends = self.window, [row for row in self._gaps.ends() if row >= self.window.first_row]
         if not ends:
-            return window.now.copy(), window.past.and_(window.recent)
+            return window.now.copy(), window.past.plus(window.recent)
         events = [*window.events]
         for row in ends:
             events[row - window.first_row] = with_lines_missing_after(events[row - window.first_row])
         st, findings = window.judged_from_base(events)
-        return st, window.past.and_(findings)
+        return st, window.past.plus(findings)
 
     def _failures(self) -> list[Failure]:
-        """Return all failures that are certain so far."""
-        window, number = self.window, self._numbers.first
-        # To judge the window again costs time: only failures in it can become undecided by what may be missing at the end.
-        findings = self._as_if_ended()[1] if window.recent.failures else window.past.and_(window.recent)
+        """Return all failures that are certain so far: of the kernel, of SEQ-01, of truncations that no cache explains."""
+        window, first_of_sequence = self.window, self._numbers.first
+        # Judging the window again costs time: only failures in it can become undecided by what may be missing at the end.
+        findings = self._as_if_ended()[1] if window.recent.failures else window.past.plus(window.recent)
         failures = [*findings.failures]
         if findings.truncations and can_explain():
             unexplained = [
@@ -219,13 +233,13 @@ class GrowingTrace:
                 if find_explaining_cache(truncation) is None
             ]
             failures += [Failure(0, truncation.row, UNKNOWN_CACHES_RULE, COMPARED, 1, 0) for truncation in unexplained]
-        if number is not None:
-            failures.append(number)
+        if first_of_sequence is not None:
+            failures.append(first_of_sequence)
         return [failure for failure in failures if self.damaged is None or failure.row < self.damaged]
 
 
 def _failures_at_end(st: s.State, row: int) -> list[Failure]:
-    """Return what fails when a trace ends after this row, as judge_traces does (conformance.judge.kernel)."""
+    """Make the checks at the end of a trace, as judge_traces does; return what fails, at `row`, the last of the trace."""
     st[s.PARTITION, s.NOW] = 0
     if st[s.OPTION, s.UNOBSERVED] != 0:
         for b in range(st[s.OPTION, s.BROKERS]):
@@ -235,8 +249,9 @@ def _failures_at_end(st: s.State, row: int) -> list[Failure]:
 
 
 class Window:
-    """The last events of a trace: `base` and `now` are the judge's tables before and after them, `past` and `recent` the
-    findings before them and in them.
+    """The last events of a trace, which may have to be judged again.
+
+    `base` and `now` are the judge's tables before and after them, `past` and `recent` the findings before them and in them.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -260,8 +275,8 @@ class Window:
         """Events of the trace so far."""
         return self.first_row + len(self.events)
 
-    def take(self, events: Sequence[WindowEvent], again: bool) -> None:
-        """Judge the next events; with `again` those of the window before them, too."""
+    def take(self, events: Sequence[WindowEvent], changed: bool) -> None:
+        """Judge the next events and add them to the window; if that has `changed`, judge its other events again, too."""
         row = self.event_count
         self.events.extend(events)
         if self.event_count >= self._choose_again_at:
@@ -272,19 +287,23 @@ class Window:
             )
         columns, trace = self._columns(events)
         # Otherwise the window has to be judged again, since its events were judged by other options, or as if complete.
-        if not self._new_options(columns) and not again:
+        if not self._new_options(columns) and not changed:
             findings = self._judge_into(self.now, events, row, columns, trace)
             if self.now[s.PARTITION, s.OVERFLOW] == 0:
-                self.recent = self.recent.and_(findings)
+                self.recent = self.recent.plus(findings)
                 return
+        # Or the table was too small, and has dropped something.
         self.judge_again()
 
     def judge_again(self) -> None:
-        """Judge the window from its beginning."""
+        """Judge all events of the window again, from the table before them."""
         self.now, self.recent = self.judged_from_base(self.events)
 
     def judged_from_base(self, events: Sequence[WindowEvent]) -> tuple[s.State, Findings]:
-        """Judge events that begin where the window does; return the table after them and the findings in them."""
+        """Judge events from the beginning of the window on; return a new table after them and the findings in them.
+
+        If a table is too small, `base` is replaced by a larger one.
+        """
         columns, trace = self._columns(events)
         while True:
             st = self.base.copy()
@@ -306,7 +325,7 @@ class Window:
     def drop_first(self, count: int) -> None:
         """Fold the first `count` events into `base`, and their findings into `past`."""
         self.base, findings = self.judged_from_base(self.events[:count])
-        past = self.past.and_(findings)
+        past = self.past.plus(findings)
         # A report shows the first failure of each rule, searches some truncations for a cache and says whether there are
         # more, for which one more is enough. The tallies are in the table.
         self.past = Findings(list(firsts(past.failures)), past.truncations[: MOST_SEARCHED + 1])
@@ -318,7 +337,7 @@ class Window:
         )
 
     def locate(self, failure: Failure) -> tuple[TraceRow, Failure] | None:
-        """Return where a failure is in the window; None if it is before it."""
+        """Return the row of a failure with the window as columns, and the failure by that row; None if it is before them."""
         row = failure.row - self.first_row
         if row < 0:
             return None
@@ -327,15 +346,18 @@ class Window:
         return place, replace(failure, row=row)
 
     def _new_options(self, columns: Columns) -> bool:
-        """Switch on the judge's options that new events show; return whether one was off when others were judged."""
-        shown = np.array(options_of(columns, self.trace.config))
+        """Switch on the judge's options that new events show; return whether one was off when the others were judged."""
+        shown = np.array(options_of(columns, self.trace.config))  # numbers, 0 where an option is off
         new = bool((shown > self.base[s.OPTION, : len(shown)]).any())
         for st in (self.base, self.now):
             st[s.OPTION, : len(shown)] = np.maximum(st[s.OPTION, : len(shown)], shown)
         return new
 
     def _judge_into(self, st: s.State, events: Sequence[WindowEvent], row: int, columns: Columns, trace: Trace) -> Findings:
-        """Judge events, the first of which is this row of the trace, into a table."""
+        """Judge events, the first of which is this row of the trace, in table `st`; return the findings in them.
+
+        `columns` and `trace` are made from the events (`_columns`).
+        """
         inputs, begin, last = frozen_inputs(columns, None, columns.missing)[:-1], 0, len(events)
         findings = Findings([], [])
         # The run stops before each truncation: what its replica's epoch cache holds then is gone after it.
@@ -357,21 +379,21 @@ class Window:
 
 
 def with_lines_missing_after(entry: WindowEvent) -> WindowEvent:
-    """Return the event with lines missing after it."""
+    """Return the event marked as one after which lines of its node are missing."""
     return entry._replace(missing=entry.missing | MISSING_BEHIND)
 
 
 def firsts(failures: Iterable[Failure]) -> Iterator[Failure]:
     """Yield the first failure of each rule, in the order of the rows."""
-    seen: set[str] = set()
+    rules: set[str] = set()
     for failure in sorted(failures, key=lambda failure: failure.row):
-        if failure.rule not in seen:
-            seen.add(failure.rule)
+        if failure.rule not in rules:
+            rules.add(failure.rule)
             yield failure
 
 
 def _take_failures(st: s.State, row: int) -> list[Failure]:
-    """Take the failures out of a table whose row 0 is this row of the trace."""
+    """Remove the failures from a table, and return them; `row` is the row of the trace that is row 0 in the table."""
     first, count = int(st[s.PARTITION, s.AT_FAILURES]), int(st[s.PARTITION, s.FAILURES])
     failures = [failure_of(failure_row) for failure_row in st[first : first + count, :6].tolist()]
     # A table holds the first failure of each rule. Taken out, the next one of the rule is recorded, too: it is news again.
@@ -387,7 +409,7 @@ class NdjsonSource(Source):
     """The judge of one growing source called `name`; a subclass polls, and calls `feed` and `next_file`."""
 
     def __init__(self, name: str, how: CheckOptions, publish: Publish) -> None:
-        """Begin with no trace; `how` says how much is explained, `publish` gets each line of news."""
+        """Begin with no trace; `how` are the options of the command, `publish` gets each piece of news."""
         super().__init__(publish)
         self.name = name
         self.how = how
@@ -406,21 +428,21 @@ class NdjsonSource(Source):
         self._begin = time.perf_counter()
 
     def feed(self, data: bytes) -> None:
-        """Judge what was read; an unfinished line waits for its rest."""
+        """Judge the lines that are complete with these bytes; an unfinished line waits for its rest."""
         self._reader.feed(data)
         self._judge_new_events()
         # Binary data, or a newer schema: nothing after it can be read either.
         self.ended = self.ended or self._reader.stopped
 
     def next_file(self, note: str) -> None:
-        """Go on at the beginning of a file; `note` says why."""
+        """Go on at the beginning of a file, the old one or another; `note`, which is published, says why."""
         self._reader.next_file()
         self.notes.append(note)
         self.publish(note)
         self._judge_new_events()
 
     def end(self) -> None:
-        """Judge the unfinished line as it is."""
+        """Judge the unfinished last line as it is."""
         self._reader.end()
         self._judge_new_events()
 
@@ -432,9 +454,9 @@ class NdjsonSource(Source):
             seen, do = f"{self._more_problems:,} more problems", "see above: each was printed as it was met"
             problems.append(Problem(self.name, None, "what can be read", seen, do, self._more_lost))
         findings = InputFindings(problems, self.notes, missing=self._missing)
-        made = checked_input(self.name, "NDJSON", findings, list(judgements.values()))
+        checked = checked_input(self.name, "NDJSON", findings, list(judgements.values()))
         profiles = {trace.window.trace.config.profile for trace in self.traces.values() if self.how.situations}
-        inputs = (replace(made, situations=self._situations, profiles=frozenset(profiles)),)
+        inputs = (replace(checked, situations=self._situations, profiles=frozenset(profiles)),)
         failures = [(name, failure) for name, judgement in judgements.items() for failure in judgement.failures]
         explanations = (self._explanation(name, failure) for name, failure in worst_first(failures)[: self.how.explained])
         notes = chain.from_iterable(judgement.notes for judgement in judgements.values())
@@ -462,7 +484,7 @@ class NdjsonSource(Source):
             self._judge(trace)
 
     def _judge(self, trace: Trace) -> None:
-        """Judge new events of a trace."""
+        """Judge new events of a trace, of which `trace` has no others; publish what fails, and what is withdrawn."""
         name = trace.name
         if name not in self.traces and name not in self._set_aside:
             config = trace.config if self.how.profile is None else replace(trace.config, profile=self.how.profile)
@@ -504,12 +526,13 @@ class NdjsonSource(Source):
         """Count the situations of new events of a trace that had so many before."""
 
         def place(row: int) -> str:
+            """Return where the new event in a row was read, or its number in the trace."""
             return trace.events[row].at or f"{trace.name or self.name}, event {before + row + 1:,}"
 
         add(self._situations, situations(to_columns([trace], trace.config, counted=True), place))
 
     def _refusal(self, config: Config) -> Problem | None:
-        """Return the reason why a trace cannot be followed, if there is one."""
+        """Return the reason why a trace with this config cannot be followed, None if it can."""
         # Gaps are given as rows between which lines are missing: that is known only of a trace that was read to its end.
         if log_gaps(config):
             expected, seen = "a trace that goes on", "a Config with the gaps of a complete one"
@@ -517,7 +540,7 @@ class NdjsonSource(Source):
         return unknown_profile_problem(self.name, config, 0)
 
     def _alarm(self, trace: GrowingTrace, failure: Failure) -> Alarm:
-        """Return the news of a failure, with an explanation if the report has room for one or its rule has none yet."""
+        """Return the news of a failure; make its explanation if the report has room for one or its rule has none yet."""
         config = trace.window.trace.config
         actual, expected = comparison_text(failure, config)
         key = trace.name, failure.rule, failure.row
@@ -530,7 +553,7 @@ class NdjsonSource(Source):
         return Alarm(trace.name, failure.rule, at, failure.compared, expected, actual, explanation)
 
     def _explanation(self, name: str, failure: Failure) -> Explanation | None:
-        """Return the explanation that was printed or, if there was none, one made now."""
+        """Return the explanation that was published or, if there was none, one made now; None if its event is gone."""
         printed = self._explained.get((name, failure.rule, failure.row))
         explanation = self.traces[name].explained(failure) if printed is None else None
         return printed if explanation is None else replace(explanation, path=self.name)
@@ -552,7 +575,7 @@ class NdjsonFile(NdjsonSource):
             self._file.close()
 
     def poll(self) -> bool:
-        """Judge the next piece, or turn to the file that took the place of this one."""
+        """Judge the next piece of the file or, at its end, turn to the file that took its place; return False if neither."""
         if self._read_piece():
             return True
         replacement = self._replacement()
@@ -580,7 +603,7 @@ class NdjsonFile(NdjsonSource):
         return bool(data)
 
     def _replacement(self) -> FileIO | None:
-        """Open the file of this name if it is another one by now; during a rotation there is none."""
+        """Open the file of this name if it is another one by now; return None if not, or if there is none (a rotation)."""
         try:
             if os.path.samestat(Path(self.name).stat(), os.fstat(self._file.fileno())):
                 return None
@@ -596,7 +619,7 @@ class StandardInput(NdjsonSource):
         super().__init__("stdin", how, publish)
 
     def poll(self) -> bool:
-        """Judge the next piece."""
+        """Judge the next piece of standard input, or note its end; return False if there is nothing to read now."""
         descriptor = sys.stdin.fileno()
         if not select.select([descriptor], [], [], 0)[0]:
             return False

@@ -1,4 +1,8 @@
-"""spec = impl: the labelled graph that TLC finds and the one the explorer finds are the same set of transitions.
+"""Compare spec and impl: the labelled graph that TLC finds and the one the explorer finds are the same set of transitions.
+
+A graph has states and edges. A state is a view, nested tuples of ints, the same from both sides; an edge is (source, label,
+target), its label the name of an action with its arguments. `spec` and `theirs` are of TLC, `impl` and `ours` of the
+explorer.
 
 Rules of this file
 
@@ -38,10 +42,10 @@ Edge: TypeAlias = tuple[View, Label, View]
 
 @dataclass(frozen=True)
 class Compared:
-    """A model whose graph is compared, with tighter bounds where its own are too wide for that.
+    """A model whose graph is compared, by name, and the profile by which the explorer explores it.
 
-    `seed` is the model of MCSeeds that leads to where this one starts, "" for one that starts in Init; `off` a switch of the
-    profile that the model turns off, "" for none.
+    `constants` are tighter bounds where the model's own are too wide. `seed` is the model of MCSeeds that leads to where
+    this one starts, "" for one that starts in Init; `off` a switch of the profile that the model turns off, "" for none.
     """
 
     model: str
@@ -52,7 +56,7 @@ class Compared:
 
     @property
     def switched(self) -> ModelProfile:
-        """The profile, with what is off turned off; or those of the brokers, where the name has one for each."""
+        """The profile with the switch `off` turned off; or one for each broker, where `profile` names several."""
         profile = as_profile(self.profile, self.profile.count(",") + 1)
         return profile.switched({self.off: False}) if self.off and isinstance(profile, Profile) else profile
 
@@ -90,7 +94,7 @@ def compared_of(model: Model) -> Compared:
 
     Raises SpecError for one that the implementation has no switch for.
     """
-    # A model of models.toml is found by its name, a user's by its file.
+    # A model of models.toml is called by its name, a user's by its file.
     name = model.cfg if isinstance(model, OwnModel) else model.name
     listed = next((compared for compared in COMPARED if compared.model == name), None)
     if listed is not None:
@@ -102,19 +106,20 @@ def compared_of(model: Model) -> Compared:
         repaired = model.config().substitutions.get("ReadsImage") == "ReadsNewerImage"
         return Compared(name, "skips-equal" if repaired else "fetch-truncation", {})
     setting = setting_of(model)
-    starts = {put for put in setting.beyond if put.startswith("Init <- ")}
+    starts = {substitution for substitution in setting.beyond if substitution.startswith("Init <- ")}
     if setting.beyond - starts:
         raise SpecError(
             f"{model.cfg}: expected what a profile of the implementation has, seen besides what {setting.profile} puts in "
             f"{', '.join(sorted(setting.beyond - starts))}: these steps are the specification's alone; compare another model"
         )
-    seed = "".join(f"Seed{put.removeprefix('Init <- ').removesuffix('Init')}" for put in starts)
+    # `Init <- LaggingHwInit` starts where the model SeedLaggingHw ends.
+    seed = "".join(f"Seed{substitution.removeprefix('Init <- ').removesuffix('Init')}" for substitution in starts)
     return Compared(name, setting.profile, {}, seed, setting.off)
 
 
 @dataclass(frozen=True)
 class Equality:
-    """How the two graphs compare; `divergence` is None when they are the same."""
+    """How the two graphs of a model compare; `divergence` describes the first difference, None if they are the same."""
 
     model: str
     profile: str
@@ -124,12 +129,16 @@ class Equality:
 
     @property
     def says(self) -> str:
-        """The size of the one graph, or where there are two."""
+        """The size of the graph if both are the same, else the first difference."""
         return self.divergence or f"{self.states:,} states, {self.transitions:,} transitions"
 
 
 class System(NamedTuple):
-    """What of impl has the steps of a module: where it starts, its graph from there, how its labels and views read."""
+    """The part of impl that has the steps of a module.
+
+    `start` makes its start state for a model and, if given, wrong rules; `explore` its graph from there. The others write
+    a label and a view as text.
+    """
 
     start: Callable[[Compared, Rules | None], Any]
     explore: Callable[[Any], Graph]
@@ -138,12 +147,12 @@ class System(NamedTuple):
 
 
 def compare(compared: Compared, rules: Rules | None = None) -> Equality:
-    """Compare TLC's graph of a model with the explorer's; `rules` replaces rules of the implementation."""
+    """Compare TLC's graph of a model with the explorer's; `rules`, if given, are used instead of the implementation's."""
     return _equality(compared, _theirs(compared), rules)
 
 
 def compare_all(every: Sequence[Compared], on_done: Callable[[Equality], None]) -> tuple[Equality, ...]:
-    """Compare each of them, while TLC runs the next two; `on_done` is called with each, in the given order."""
+    """Compare the graphs of several models while TLC runs the next two; call `on_done` with each result, in their order."""
     done: list[Equality] = []
     with run_several(_theirs, every) as graphs:
         for compared, theirs in zip(every, graphs, strict=True):
@@ -153,11 +162,12 @@ def compare_all(every: Sequence[Compared], on_done: Callable[[Equality], None]) 
 
 
 def _theirs(compared: Compared, start: TlcStart = ONLY_RUN) -> LabelledGraph:
+    """Run TLC on a model; return its graph. `start` says how TLC is started beside others."""
     return labelled_graph(find_model(compared.model), start=start, **compared.constants)
 
 
 def _equality(compared: Compared, theirs: LabelledGraph, rules: Rules | None = None) -> Equality:
-    """Compare the graph of TLC (`theirs`) with that of the explorer; `rules` replaces rules of the latter by wrong ones."""
+    """Compare the graph of TLC (`theirs`) with the explorer's, which follows `rules` if they are given."""
     system = system_of(find_model(compared.model))
     ours = system.explore(system.start(compared, rules))
     # Edges by their views, not by numbers: the two sides number their states in different orders.
@@ -173,39 +183,39 @@ def _equality(compared: Compared, theirs: LabelledGraph, rules: Rules | None = N
 
 
 def start_of(compared: Compared, rules: Rules | None = None) -> Cluster:
-    """Return the implementation's state that the model starts in."""
+    """Return the state of impl.cluster that a model starts in: the initial one, or the deep one that its seed leads to."""
     bounds = bounds_of(find_model(compared.model), **compared.constants)
     start = initial(bounds, compared.switched, rules)
     if not compared.seed:
         return start
-    # A seed says nothing of requests that were given up: there are none.
+    # The run of a seed has other bounds, and says nothing of requests that were given up (`copies`): both are this model's.
     deep = _at_the_end_of(find_model(compared.seed))
     return deep._replace(model=bounded_model(bounds, compared.switched, rules), copies=start.copies)
 
 
 def _at_the_end_of(seed: Model) -> Cluster:
-    """Return the implementation's state after the steps that TLC takes to a deep state."""
+    """Return the implementation's state after the run of a seed: the steps that TLC takes from Init to a deep state."""
     walker = Walker(bounds_of(seed))
     cluster = walker.start
     for step in run_tlc(seed.module, seed.config().text(), limits=Limits(brief=True)).counterexample[1:]:
         # The implementation may step elsewhere too; follow the step that leads to TLC's state.
-        wanted = view_of(step.state)
-        after = next((state for _, state in walker.successors(cluster) if walker.view(state) == wanted), None)
+        tlc_view = view_of(step.state)
+        after = next((state for _, state in walker.successors(cluster) if walker.view(state) == tlc_view), None)
         if after is None:
-            there, here = map(describe.view_text, (wanted, walker.view(cluster)))
-            raise SpecError(f"{seed.cfg}: expected impl to step to\n{there}\nseen no such step from\n{here}")
+            expected, seen = map(describe.view_text, (tlc_view, walker.view(cluster)))
+            raise SpecError(f"{seed.cfg}: expected impl to step to\n{expected}\nseen no such step from\n{seen}")
         cluster = after
     return cluster
 
 
 def isr_start_of(compared: Compared, rules: Rules | None = None) -> isr_model.IsrCluster:
-    """Return the start of a model of MCAlterPartition."""
+    """Return the state of impl.explorer.isr_model that a model of MCAlterPartition starts in."""
     bounds = isr_bounds_of(find_model(compared.model), **compared.constants)
     return isr_model.initial_isr_cluster(bounds, profile_named(compared.profile), rules)
 
 
 def control_start_of(compared: Compared, rules: Rules | None = None) -> controller_model.ControlCluster:
-    """Return the start of a model of MCController, which has no decision that is a rule."""
+    """Return the state that a model of MCController starts in. Raises SpecError for other `rules`: it follows none."""
     if rules is not None:
         raise SpecError(f"{compared.model}: expected no other rules, seen some: impl.controller reads none of them")
     model = find_model(compared.model)
@@ -225,12 +235,15 @@ SYSTEMS = {"MCAlterPartition": ISR_CHANGES, "MCController": CONTROLLER}
 
 
 def system_of(model: Model) -> System:
-    """Return the system that is compared with a model."""
+    """Return the part of impl whose graph is compared with a model's (rule 4)."""
     return SYSTEMS.get(model.module, REPLICATION)
 
 
 def first_divergence(start: View, spec: set[Edge], impl: set[Edge], system: System = REPLICATION) -> str:
-    """Describe the first state from which spec and impl do not take the same steps, and the way there."""
+    """Describe the first state from which spec and impl do not take the same steps, and the way there from `start`.
+
+    `spec` and `impl` are the edges of the two graphs.
+    """
     steps = {"spec": _by_source(spec), "impl": _by_source(impl)}
     path: dict[View, tuple[View, Label] | None] = {start: None}
     waiting = deque([start])
@@ -248,7 +261,7 @@ def first_divergence(start: View, spec: set[Edge], impl: set[Edge], system: Syst
 
 
 def _by_source(edges: Iterable[Edge]) -> defaultdict[View, set[tuple[Label, View]]]:
-    """Return the steps from each state."""
+    """Return by state the steps from it, as (label, target)."""
     steps: defaultdict[View, set[tuple[Label, View]]] = defaultdict(set)
     for source, label, target in edges:
         steps[source].add((label, target))
@@ -262,7 +275,11 @@ def _divergence_text(
     theirs: set[tuple[Label, View]],
     ours: set[tuple[Label, View]],
 ) -> str:
-    """Return the run to a state, and each label there whose targets differ. `path`: by state, the state and label before."""
+    """Describe the run to a state, and each label there whose targets differ on the two sides.
+
+    `path` has for each state the state and the label before it, None for the start. `theirs` and `ours` are the steps from
+    the state, as (label, target).
+    """
     labels: list[Label] = []
     step_before = path[state]
     while step_before is not None:
@@ -282,6 +299,7 @@ def _divergence_text(
 
 
 def _outcome(system: System, targets: list[View]) -> str:
+    """Describe what one side does with a label: the states that it leads to, or that it is not possible."""
     if not targets:
         return "not possible"
     return "\n   or:  ".join("\n        ".join(["leads to", *system.view_text(target).splitlines()]) for target in targets)

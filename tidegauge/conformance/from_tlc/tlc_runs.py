@@ -1,5 +1,8 @@
 """Runs that TLC found, as traces of schema v1 and as scenarios.
 
+A model is a TLA+ module with a cfg; a run (Behaviour) is the states, labels and failing property that TLC found for it. A
+cfg puts in an operator by a substitution, `Name <- Operator`: that is how a model chooses its profile.
+
 Rules of this file
 
 1. The config of a trace names where it came from: module, cfg, the property that failed, bounds and seed if there are any,
@@ -79,7 +82,10 @@ CLAIM_WIDTH = 100
 
 
 class Exported(NamedTuple):
-    """The property that failed, after how many states, the files that were written, and the rules that the trace breaks."""
+    """The property that failed, after how many states, the files that were written, and the rules that the trace breaks.
+
+    `events` is the number of events of the trace; `scenario` is None for a run that cannot be played (rule 3).
+    """
 
     property: str
     states: int
@@ -95,7 +101,7 @@ class ExportError(TidegaugeError):
 
 @dataclass(frozen=True)
 class ModelSetting:
-    """What a model's cfg puts in: a profile, a switch of it that is off, and the substitutions beyond these."""
+    """What a model's cfg puts in: a profile, a switch of it that is `off` ("" for none), and what is `beyond` these."""
 
     profile: str
     off: str
@@ -103,38 +109,42 @@ class ModelSetting:
 
 
 def setting_of(model: Model) -> ModelSetting:
-    """Return the generation that puts in most of what the cfg does, and the rest."""
+    """Return the setting of a model: the profile that explains most of its cfg's substitutions, and the others."""
     substitutions = _substitutions(model)
+    # Brokers of several profiles: the model names them itself.
     if model.module == "MCMixed":
         return ModelSetting(mixed_profile_of(model), "", substitutions - _substitutions(find_model("MixedTruncation")))
     if model.module in BESIDE:
         # Log starts, clients and the network are features that every profile of the reference has: they choose none.
         substitutions -= _substitutions(find_model(BESIDE[model.module])) | READ_BY_PROPERTIES
+    # That the fetcher thread truncates is no matter of the profile: compare what the cfg would put in otherwise.
     substitutions = next(
-        (substitutions - puts | instead for puts, instead in IN_THREAD if puts <= substitutions), substitutions
+        (substitutions - in_thread | instead for in_thread, instead in IN_THREAD if in_thread <= substitutions),
+        substitutions,
     )
-    fitting = {name: _substitutions(find_model(of)) for name, of in GENERATIONS.items()}
-    fits = [name for name, puts in fitting.items() if puts <= substitutions]
+    by_profile = {profile: _substitutions(find_model(name)) for profile, name in GENERATIONS.items()}
+    candidates = [profile for profile, of_profile in by_profile.items() if of_profile <= substitutions]
     # A cfg of MCELR may also leave out one of the substitutions of its profile: that takes a guard away.
     if model.module == "MCELR":
-        fits = ["safe" if "ForgetsFollowers <- AlwaysForgets" in substitutions else "elr"]
-    profile = max(fits, key=lambda name: len(fitting[name]))
-    beyond = substitutions ^ fitting[profile]
+        candidates = ["safe" if "ForgetsFollowers <- AlwaysForgets" in substitutions else "elr"]
+    profile = max(candidates, key=lambda candidate: len(by_profile[candidate]))
+    beyond = substitutions ^ by_profile[profile]
     off = SWITCHES.get(beyond, "")
     return ModelSetting(profile, off, frozenset() if off else beyond)
 
 
 def _substitutions(model: Model) -> frozenset[str]:
+    """Return what a model's cfg puts in, each as `Name <- Operator`."""
     return frozenset(f"{name} <- {operator}" for name, operator in model.config().substitutions.items())
 
 
 def trace_of(run: Behaviour, model: Model, name: str, **how: Any) -> Trace:
-    """Return the run as its nodes would have reported it; `how` it was found goes into the config.
+    """Return the run as its nodes would have reported it; `how` it was found, such as a seed, goes into the config.
 
     Raises ExportError for a model that starts in another state than the initial one: no node reported how it got there.
     """
     setting = setting_of(model)
-    start = next((put for put in setting.beyond if put.startswith("Init <- ")), None)
+    start = next((substitution for substitution in setting.beyond if substitution.startswith("Init <- ")), None)
     if start is not None:
         raise ExportError(
             f"{model.cfg}: expected a model that begins with a new partition, seen {start}: no node reports how "
@@ -146,6 +156,10 @@ def trace_of(run: Behaviour, model: Model, name: str, **how: Any) -> Trace:
 
 
 def _from(model: Model, trace: Trace, failed: str, tlc: str, **how: Any) -> Trace:
+    """Return the trace with a config that names where it came from (rule 1).
+
+    `failed` is the property that failed, "" for none; `tlc` the version of TLC; `how` what else there is to say.
+    """
     spec = {"module": model.module, "cfg": model.cfg, **({"property": failed} if failed else {}), **how, "tlc": tlc}
     return replace(trace, config=replace(trace.config, extra={"spec": spec}))
 
@@ -188,14 +202,14 @@ def file_stem(model: Model) -> str:
 def simulated(
     model: Model, count: int, *, steps: int, seed: int, brokers: int | None = None, bounds: Mapping[str, int] | None = None
 ) -> list[Trace]:
-    """Return random runs, simulated by TLC, as traces; `bounds` override those of the model."""
+    """Return `count` random runs of `steps` steps, simulated by TLC, as traces; `bounds` override those of the model."""
     runs = simulate(model, count, steps=steps, seed=seed, brokers=brokers, **(bounds or {}))
     how = {"seed": seed, **({"bounds": dict(bounds)} if bounds else {})}
     return [trace_of(run, model, f"{file_stem(model)}-{seed}-{number}", **how) for number, run in enumerate(runs)]
 
 
 def write(traces: Sequence[Trace], path: Path) -> None:
-    """Write traces to a file: as Parquet, for which they must share a config, if its name ends so, else as NDJSON."""
+    """Write traces to a file: as Parquet if it is called *.parquet, for which they must share a config, else as NDJSON."""
     if path.suffix == ".parquet" and traces:
         parquet.write(to_columns(traces, traces[0].config), traces[0].config, path)
     else:
@@ -207,7 +221,10 @@ def write(traces: Sequence[Trace], path: Path) -> None:
 
 
 def scenario_of(run: Behaviour, model: Model) -> str:
-    """Return the text of a scenario with the steps of the run. Raises ExportError if the reference cannot take them."""
+    """Return the text of a scenario with the steps of the run.
+
+    Raises ExportError if the model is not one of a profile, or the reference cannot take the steps.
+    """
     setting = setting_of(model)
     if setting.beyond:
         raise ExportError(
@@ -218,20 +235,20 @@ def scenario_of(run: Behaviour, model: Model) -> str:
     options = [f"brokers={len(run.states[0][0])}", f"profile={setting.profile}", "max_fetch=1", *_options(model)]
     blocks = [played_block(player, " ".join(["cluster", *options, *([f"{setting.off}=off"] if setting.off else [])]))]
     session = _session(player)
-    _hold(model, "at the start", run.states[0], session)
+    _require_state(model, "at the start", run.states[0], session)
     for label, state in zip(run.labels, run.states[1:], strict=True):
         blocks.append(played_block(player, action_text(label)))
-        _hold(model, f"after {label_text(label)}", state, session)
+        _require_state(model, f"after {label_text(label)}", state, session)
     fails = f"# {run.property} of spec/models/{model.module}/{model.module}.tla fails here."
     blocks.append(replace(played_block(player, "show"), before=("", fails)))
     # TLC stops where the property fails; the loss shows to users, and to the judge, once such a replica leads (rule 4).
     lacking = _incomplete(session)
     if lacking is not None:
-        says = f"{broker_name(lacking)} is in the ISR: elected, it leads without what was committed."
+        comment = f"# {broker_name(lacking)} is in the ISR: elected, it leads without what was committed."
         elected = played_block(player, f"elect {broker_name(lacking)} told={broker_name(lacking)}")
-        blocks.append(replace(elected, before=("", f"# {says}")))
+        blocks.append(replace(elected, before=("", comment)))
     blocks += [played_block(player, "check"), played_block(player, "judge")]
-    broken = blocks[-2].output != ("all invariants hold",)
+    broken = blocks[-2].output != ("all invariants hold",)  # what `check` prints
     blocks[0] = replace(blocks[0], before=(*_header(model, run, broken), ""))
     return render(Transcript(tuple(blocks)))
 
@@ -246,13 +263,14 @@ def _options(model: Model) -> list[str]:
 
 
 def _session(player: Player) -> Session:
+    """Return the session of a player. Raises ExportError if its `cluster` command was refused."""
     if player.session is None:
         raise ExportError("expected a cluster to play with, seen none")
     return player.session
 
 
-def _hold(model: Model, when: str, state: View, session: Session) -> None:
-    """Raise ExportError unless the session is in TLC's state."""
+def _require_state(model: Model, when: str, state: View, session: Session) -> None:
+    """Raise ExportError unless the session is in TLC's `state`; the message says `when`."""
     seen = view(session.cluster)
     if seen != state:
         raise ExportError(
@@ -274,7 +292,7 @@ def _incomplete(session: Session) -> int | None:
 
 
 def _header(model: Model, run: Behaviour, broken: bool) -> Sequence[str]:
-    """Return the header of a scenario: the claim of the model, the rule, the source."""
+    """Return the header of a scenario: the claim of the model, the rule, the source. `broken`: an invariant fails."""
     outcome = "BROKEN" if broken else "HOLDS"
     return [
         *(f"# {line}" for line in wrap(model.config().claim, CLAIM_WIDTH, break_long_words=False, break_on_hyphens=False)),
@@ -288,11 +306,14 @@ def _header(model: Model, run: Behaviour, broken: bool) -> Sequence[str]:
 
 
 def failing_run(comparison: PinComparison) -> Iterator[str]:
-    """Yield the first state, then each step with the lines of the state that it changed; nothing if TLC shows no run."""
+    """Yield the lines of the run that TLC shows in a comparison with a model's pinned outcome; none if it shows no run.
+
+    They are the first state, then each step with the lines of the state that it changed.
+    """
     result = comparison.result
     if not result.counterexample:
         return
-    # TLC names actions without their arguments: where the states have views, they are walked again for them.
+    # TLC names actions without their arguments. Where the states have views, walking them again finds the arguments.
     try:
         run = failing_behaviour(comparison.model, result)
     except SpecError:
@@ -304,12 +325,12 @@ def failing_run(comparison: PinComparison) -> Iterator[str]:
 
 
 def _steps(states: Sequence[str], labels: Sequence[str]) -> Iterator[str]:
-    """Yield the first state, then each label with the lines of the state that it changed."""
+    """Yield the first state, then each label with the lines of the state that it changed; `states` are texts of lines."""
     yield from (f"      {line}" for line in states[0].splitlines())
     for number, (label, (before, after)) in enumerate(zip(labels, pairwise(states), strict=True), 1):
         yield f"{number:>4}  {label}"
-        known = set(before.splitlines())
-        yield from (f"      {line}" for line in after.splitlines() if line not in known)
+        old_lines = set(before.splitlines())
+        yield from (f"      {line}" for line in after.splitlines() if line not in old_lines)
 
 
 def _text(step: TlcStep) -> str:

@@ -1,4 +1,7 @@
-"""Parses the words of a command: brokers, numbers and name=value options; spells the labels of actions as commands.
+"""Parse the words of a command: brokers, numbers and name=value options; spell the labels of actions as commands.
+
+A label is the name of an action and its arguments: brokers by their index (b1 is 0), a set of brokers as a bit mask, -1 for
+what is undefined. ACTIONS has the kinds of the arguments.
 
 Rules of this file
 
@@ -59,7 +62,7 @@ ACTIONS: dict[str, tuple[str, ...]] = {
 NONE = "none"
 
 MIN_ISR, ELR_FEATURE = "min_isr", "elr"
-"""What `set` sets."""
+"""The words after `set`: what it sets."""
 
 DIRECTORIES = ("first", "another", "failed")
 """The directory of a broker that starts, in the order MENDED, TAKEN_OUT, FAILED_STILL of impl.explorer.controller_model."""
@@ -74,10 +77,10 @@ class Words:
         self.positional = positional
         self.options = options
 
-    def word(self, what: str) -> str:
-        """Return the next word; `what` is what an error expects there."""
+    def word(self, expected: str) -> str:
+        """Return the next word; `expected` is what the error says if there is none."""
         if not self.positional:
-            raise UsageError(f"{self.name}: expected {what}, seen nothing; `help {self.name}` shows how")
+            raise UsageError(f"{self.name}: expected {expected}, seen nothing; `help {self.name}` shows how")
         return self.positional.pop(0)
 
     def broker(self, session: "Session") -> int:
@@ -104,12 +107,13 @@ class Words:
         return self._integer(self.word("a number"), 0)
 
     def _integer(self, word: str, least: int) -> int:
+        """Return a word as a number of at least `least`. Raises UsageError for any other word."""
         if not re.fullmatch(r"\d{1,4}", word) or int(word) < least:
             raise UsageError(f"{self.name}: expected a number from {least} to 9999, seen {word!r}")
         return int(word)
 
     def option(self, name: str, default: str) -> str:
-        """Return the value of an option."""
+        """Return the value of an option; `default` if it is not given."""
         return self.options.pop(name, default)
 
     def number(self, name: str, default: int) -> int:
@@ -162,12 +166,12 @@ def kebab(action: str) -> str:
 
 
 def label_of(session: "Session", action: str, words: Words) -> Label:
-    """Return the label that the words after an action's name spell."""
+    """Return the label of an action from the words after its name; take these out of `words`."""
     return (action, *(_argument(session, kind, words) for kind in ACTIONS[action]))
 
 
 def _argument(session: "Session", kind: str, words: Words) -> int:
-    """Read the next argument of an action, of a kind that ACTIONS names."""
+    """Read the next argument of an action from `words`; its kind is one of those in ACTIONS."""
     match kind:
         case "BROKER":
             return words.broker(session)
@@ -189,7 +193,7 @@ def _argument(session: "Session", kind: str, words: Words) -> int:
 
 
 def action_text(label: Label) -> str:
-    """Return the command that takes a step."""
+    """Return the command that takes the step of a label: ("HandleFetch", 0, 1, 0) is `handle-fetch b1 b2 0`."""
     action, *numbers = label
     # A plain Crash keeps the whole log (CrashAndLose does not): `crash` fills in its LEO.
     if action == "Crash":
@@ -199,7 +203,7 @@ def action_text(label: Label) -> str:
 
 
 def _word(kind: str, number: int) -> str:
-    """Spell an argument of an action."""
+    """Spell an argument of an action, of this kind, as a word of a command."""
     # A set of brokers is a bit mask.
     if kind == "BROKERS":
         return broker_names(tuple(broker for broker in range(number.bit_length()) if number >> broker & 1))
@@ -209,7 +213,7 @@ def _word(kind: str, number: int) -> str:
 
 
 def controller_action_text(label: Label) -> str:
-    """Return the command that takes a step under the whole controller."""
+    """Return the command that takes the step of a label under the whole controller, where some actions are requests."""
     match label:
         case ("Reassign" | "Create", replicas):
             return f"{kebab(label[0])} {broker_names(replicas)}"

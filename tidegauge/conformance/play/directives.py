@@ -1,5 +1,10 @@
 """The commands of a session: shorthands for the usual rounds, what shows the cluster, and the TLA+ actions in kebab-case.
 
+A directive is a command with its handler. A handler gets the session and the words after the command's name
+(arguments.Words), takes steps, and returns the lines to print. A step is a label of the specification: the name of an action
+and its arguments, brokers by their index. The network is `network[follower][leader]`: what is in flight between two brokers,
+a request or its response.
+
 Rules of this file
 
 1. Every directive carries its usage, an example and a sentence, its docstring; `help` prints them, so nothing else has to.
@@ -50,7 +55,7 @@ DirectiveHandler = Callable[[Session, Words], list[str]]
 
 @dataclass(frozen=True)
 class Directive:
-    """One command. `run` gets the session and the words after the name, and returns what to print."""
+    """One command: how it is written, an example, what it does (for `help`), and its handler `run`."""
 
     usage: str
     example: str
@@ -68,21 +73,26 @@ DIRECTIVES: dict[str, Directive] = {}
 
 
 def directive(usage: str, example: str, *, controlled: bool = False) -> Callable[[DirectiveHandler], DirectiveHandler]:
-    """Enter a handler into DIRECTIVES; its docstring is its help. `controlled`: only the whole controller has it."""
+    """Return a decorator that enters a handler into DIRECTIVES, under the first word of its usage.
+
+    The docstring of the handler is its help. `controlled`: the command needs a cluster under the whole controller.
+    """
 
     def enter(handler: DirectiveHandler) -> DirectiveHandler:
-        """Enter the handler under its name; where only the whole controller has the step, guard it."""
-        entry = Directive(usage, example, (handler.__doc__ or "").strip(), handler)
-        DIRECTIVES[entry.name] = entry if not controlled else Directive(usage, example, entry.says, _guarded(handler))
+        """Enter the handler, guarded if it is `controlled`; return it as it is, for more names of one handler."""
+        run = _guarded(handler) if controlled else handler
+        entry = Directive(usage, example, (handler.__doc__ or "").strip(), run)
+        DIRECTIVES[entry.name] = entry
         return handler
 
     return enter
 
 
 def _guarded(handler: DirectiveHandler) -> DirectiveHandler:
-    """Make a handler refuse a cluster without the whole controller."""
+    """Return a handler that raises UsageError if the cluster is not under the whole controller, and else runs this one."""
 
     def run(session: Session, words: Words) -> list[str]:
+        """Run the handler, or raise UsageError."""
         if not session.has_whole_controller:
             raise UsageError(
                 f"{words.name}: expected a cluster under the whole controller, seen another; begin with: {CONTROLLED}"
@@ -107,7 +117,7 @@ def _cluster(_session: Session, _words: Words) -> list[str]:
 
 
 def new_session(words: Words) -> Session:
-    """Start the session that the options of `cluster` ask for."""
+    """Start the session that the options of `cluster` ask for; take these options out of `words`."""
     brokers = words.number("brokers", 2)
     if not 1 <= brokers <= MOST_BROKERS:
         raise UsageError(f"brokers: expected 1 to {MOST_BROKERS}, seen {brokers}")
@@ -116,10 +126,11 @@ def new_session(words: Words) -> Session:
     clients = words.choice("clients", "off", ("on", "off")) == "on"
     control = words.choice("control", "off", ("on", "off")) == "on"
     # Taken out before the switches are read, which are all options that are left.
-    controller_options = ("replicas", "partition_zero", "unclean", "directories")
-    own = {name: words.options.pop(name) for name in controller_options if control and name in words.options}
+    controller_names = ("replicas", "partition_zero", "unclean", "directories")
+    controller_options = {name: words.options.pop(name) for name in controller_names if control and name in words.options}
     last_resort = words.choice("last_resort", arguments.NONE, (arguments.NONE, LAST_KNOWN, ANYBODY))
     thread = not control and words.choice("thread_truncates", "off", ("on", "off")) == "on"
+    # A profile for each broker, as in `profile=kip101,kip279`: switches would not say whose they are.
     if isinstance(profile, ClusterProfiles):
         if control or words.options:
             seen = "control=on" if control else f"{next(iter(words.options))}="
@@ -135,14 +146,18 @@ def new_session(words: Words) -> Session:
             raise UsageError(f"switch: expected one of {', '.join(switches)} with =on or =off, seen {switch}={value}")
         profile = profile.switched({switch: value == "on"})
     if control:
-        return Session(_controller_cluster(Words(words.name, [], own), profile, brokers, min_isr, clients=clients))
+        own_words = Words(words.name, [], controller_options)
+        return Session(_controller_cluster(own_words, profile, brokers, min_isr, clients=clients))
     bounds = bounds_for(brokers, max_fetch, clients=clients)
     bounds = bounds._replace(min_insync_replicas=min_isr, thread_truncates=thread)
     return Session(broker_play(bounds._replace(last_resort=last_resort if last_resort != arguments.NONE else ""), profile))
 
 
 def _controller_cluster(words: Words, profile: Profile, brokers: int, min_isr: int, *, clients: bool) -> ControllerPlay:
-    """Build the cluster of control=on: on all brokers if no replicas are named; partition_zero=N if this is partition 1."""
+    """Build the cluster of control=on from the options that only it has.
+
+    All brokers are replicas unless `replicas` names some. With partition_zero=N the played partition is partition 1.
+    """
     option = words.option("replicas", "")
     all_brokers = [f"b{b + 1}" for b in range(brokers)]
     replicas = option.split(",") if option else all_brokers
@@ -194,6 +209,7 @@ def _fetch(session: Session, words: Words) -> list[str]:
         first = session.first_enabled([("TruncateToHighWatermark", follower), ("SendEpochRequest", follower)])
         session.take(first if first is not None else ("SendFetch", follower))
         source = session.cluster.brokers[follower].source
+    # The lines of the round begin with the request that is handled: that it was sent goes without saying.
     lines = session.take(_serving(session, source, follower, join == "yes"))
     # A leader that is down or refuses leaves nothing in flight to be handled.
     if isinstance(session.cluster.network[follower][source], RESPONSES):
@@ -204,7 +220,7 @@ def _fetch(session: Session, words: Words) -> list[str]:
 
 
 def _serving(session: Session, leader: int, follower: int, join: bool) -> Label:
-    """Return the action with which a leader handles the request in flight; `join`: into the ISR, if it may."""
+    """Return the step with which a leader handles the request in flight; `join`: the follower joins the ISR if it may."""
     if isinstance(session.cluster.network[follower][leader], OffsetsForLeaderEpochRequest):
         return "HandleEpochRequest", leader, follower
     # The last number is 1 if the fetch lets its follower join the ISR.
@@ -213,7 +229,7 @@ def _serving(session: Session, leader: int, follower: int, join: bool) -> Label:
 
 
 def _handling(session: Session, follower: int, leader: int) -> Label:
-    """Return the action with which a follower handles the response in flight."""
+    """Return the step with which a follower handles the response in flight: one of its handlers is enabled."""
     handlers = ("HandleFetchResponse", "HandleDivergingResponse", "HandleOutOfRange", "HandleEpochResponse")
     label = session.first_enabled((name, follower, leader) for name in handlers)
     assert label is not None
@@ -235,7 +251,7 @@ def _deliver(session: Session, words: Words) -> list[str]:
 
 
 def _deliverable(session: Session, receiver: int) -> list[tuple[str, Label]]:
-    """Return what can be delivered to a broker: the name of the sender, and the action that consumes it."""
+    """Return what can be delivered to a broker: the name of each sender, and the step that consumes its message."""
     messages: list[tuple[str, Label]] = []
     network = session.cluster.network
     for other in range(session.brokers):
@@ -283,7 +299,8 @@ def _restart(session: Session, words: Words) -> list[str]:
     broker = words.broker(session)
     if session.cluster.brokers[broker].up:
         raise UsageError(f"restart: expected a broker that is down, seen {broker_name(broker)} up")
-    # The registration itself takes it out of the ISR (ReplicationControlManager#handleBrokerUncleanShutdown, KAFKA-18106).
+    # With ELR the registration itself takes it out of the ISR
+    # (ReplicationControlManager#handleBrokerUncleanShutdown, KAFKA-18106).
     if session.profile.elr:
         return session.take(_electing(session, "Register", broker, words))
     fenced = broker in session.cluster.controller.live
@@ -326,7 +343,7 @@ def _shrink(session: Session, words: Words) -> list[str]:
     """Propose, as the leader, an ISR without these brokers."""
     leader = words.broker(session)
     lagging = words.brokers(session)
-    return session.take(("ShrinkIsr", leader, sum(1 << b for b in set(lagging))))
+    return session.take(("ShrinkIsr", leader, sum(1 << b for b in set(lagging))))  # a set of brokers is a bit mask
 
 
 @directive("alter LEADER [told=..]", "alter b1 told=nobody")
@@ -335,6 +352,7 @@ def _alter(session: Session, words: Words) -> list[str]:
     leader = words.broker(session)
     if session.has_whole_controller:
         # The third word of the label is the controller's error, which follows from the state and cannot be typed.
+        # Where no such step is enabled, taking one without an error says so.
         proposal = ("AlterPartition", leader)
         return _report(session, words, next((e for e in session.enabled() if e[:2] == proposal), (*proposal, 0)))
     return _report(session, words, (_action(session, "AlterPartition"), leader))
@@ -346,7 +364,10 @@ def _action(session: Session, name: str) -> str:
 
 
 def _electing(session: Session, action: str, broker: int, words: Words) -> Label:
-    """Return the action on a broker, after which `elect=` leads; by default nobody, or the first broker that may."""
+    """Return the enabled label of an action on a broker, such as to fence it, that also elects a leader.
+
+    The leader is the one of `elect=`; by default nobody, or where that is not possible the first broker that may lead.
+    """
     option = words.option("elect", "")
     candidates = [words.broker_called(session, option)] if option else [UNDEFINED, *range(session.brokers)]
     label = session.first_enabled((action, broker, elected) for elected in candidates)
@@ -359,7 +380,10 @@ def _electing(session: Session, action: str, broker: int, words: Words) -> Label
 
 
 def _report(session: Session, words: Words, label: Label) -> list[str]:
-    """Take a step of the controller; then the brokers of `told`, by default all, read the news of it."""
+    """Take a step of the controller; then let the brokers of `told=`, by default all, read the news of it.
+
+    Return the lines of all these steps.
+    """
     option = words.option("told", "everybody")
     groups = {"everybody": list(range(session.brokers)), "nobody": []}
     brokers = groups[option] if option in groups else [words.broker_called(session, name) for name in option.split(",")]
@@ -463,7 +487,7 @@ def _judge(session: Session, _words: Words) -> list[str]:
     failed = [v.rule.id for v in rule_verdicts(judgement.tallies) if v.verdict is Verdict.FAIL]
     if not failed:
         return ["the judge accepts this run"]
-    firsts = {failure.rule: failure for failure in reversed(judgement.failures)}
+    firsts = {failure.rule: failure for failure in reversed(judgement.failures)}  # the first failure of each rule
     return [f"the judge rejects this run: {', '.join(failed)}"] + [
         f"{rule}: {firsts[rule].compared} expected {firsts[rule].expected}, seen {firsts[rule].actual}" for rule in failed
     ]
@@ -484,8 +508,8 @@ def _quiet(_session: Session, _words: Words) -> list[str]:
 @directive("help [DIRECTIVE]", "help fetch")
 def _help(_session: Session, words: Words) -> list[str]:
     """Print this table."""
-    wanted = words.remaining(DIRECTIVES) or list(DIRECTIVES)
-    return [f"{DIRECTIVES[name].usage:<46} {DIRECTIVES[name].says}" for name in wanted]
+    names = words.remaining(DIRECTIVES) or list(DIRECTIVES)
+    return [f"{DIRECTIVES[name].usage:<46} {DIRECTIVES[name].says}" for name in names]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -511,6 +535,8 @@ def _action_directive(name: str) -> Directive:
     """Make the directive that takes a single action of the specification."""
 
     def run(session: Session, words: Words) -> list[str]:
+        """Take the action; the words are its arguments."""
+        # Under the whole controller the action is a request with other arguments.
         if session.has_whole_controller and name in CONTROLLED_ACTIONS:
             return CONTROLLED_ACTIONS[name](session, words)
         return session.take(arguments.label_of(session, name, words))
@@ -533,14 +559,15 @@ SHOWING = {"show", "check", "judge", "actions", "help", "quiet"}
 
 
 class Player:
-    """Runs commands, one session at a time; `start` is the session before any `cluster` command."""
+    """Runs commands, one session at a time: `cluster` starts another."""
 
     def __init__(self, start: Session | None = None) -> None:
+        """Begin with the session `start`; without one, `cluster` must be the first command."""
         self.session = start
         self.quiet = False
 
     def run(self, command: str) -> list[str]:
-        """Return what a command prints. A mistake is printed too, and changes nothing."""
+        """Run a command; return the lines it prints. A mistake is one of them, and leaves the session as it was."""
         session = self.session
         steps = 0 if session is None else len(session.labels)
         try:
@@ -552,7 +579,7 @@ class Player:
             return [f"error: {error}"]
 
     def _run(self, words: Words) -> list[str]:
-        """Run a command. Raises UsageError before it changes anything."""
+        """Run a command; return its lines. Raises UsageError for a mistake, perhaps after some steps of a shorthand."""
         if words.name not in DIRECTIVES:
             raise UsageError(f"expected one of {', '.join(DIRECTIVES)}; seen {words.name!r}")
         if words.name == "cluster":

@@ -1,4 +1,7 @@
-"""Scenarios: transcripts that make a claim, kept in conformance/scenarios, each of them a test.
+"""Scenarios: transcripts of play that make a claim, kept in conformance/scenarios, each of them a test.
+
+A transcript is a file of commands (conformance.play.directives), each with the output that it had. A scenario begins with a
+header in comments:
 
     # A follower that truncates to its own high watermark loses a committed record.
     #
@@ -47,7 +50,7 @@ class ScenarioError(TidegaugeError):
 
 @dataclass(frozen=True)
 class Block:
-    """One command with its output; `before` are the comments and empty lines above it, `line` is the command's number."""
+    """One command with its output; `before` are the comments and empty lines above it, `line` is its line, from 1."""
 
     command: str
     output: tuple[str, ...] = ()
@@ -92,7 +95,7 @@ def parse(text: str, name: str = "transcript") -> Transcript:
 
 
 def played_block(player: Player, command: str) -> Block:
-    """Run a command, and return it with its output and an empty line above."""
+    """Run a command; return its block, with an empty line above it."""
     return Block(command, tuple(player.run(command)), ("",))
 
 
@@ -102,13 +105,14 @@ def render(transcript: Transcript) -> str:
 
 
 def _lines(transcript: Transcript) -> Iterator[str]:
+    """Yield the lines of a transcript as its file has them."""
     for block in transcript.blocks:
         yield from (*block.before, block.command, SEPARATOR, *block.output)
     yield from transcript.after
 
 
 def difference(expected: Transcript, seen: Transcript, name: str) -> str:
-    """Return a diff of two transcripts of the same commands; empty if they are the same."""
+    """Return a unified diff of two transcripts of the same commands, headed by `name` and a line; empty if they agree."""
     # The commands are the same, so blocks correspond one to one, and the first that differs names the line.
     pairs = zip(expected.blocks, seen.blocks, strict=True)
     first = next((block for block, seen_block in pairs if block.output != seen_block.output), None)
@@ -128,7 +132,10 @@ HOLDS, BROKEN, UNSEEN = "HOLDS", "BROKEN", "UNSEEN"
 
 @dataclass(frozen=True)
 class Scenario:
-    """A file: its claim, the verdict and the outputs that it expects, the brokers a driven one stands for, what it shows."""
+    """A scenario as its file has it: the header, and the transcript with the outputs that it expects.
+
+    `expected` is HOLDS, BROKEN or UNSEEN. `under_test` and `shows` are the words of those lines of the header (rule 2).
+    """
 
     path: Path
     claim: str
@@ -141,7 +148,10 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Played:
-    """A scenario that was run. `diff` is empty if every output is the one in the file."""
+    """A scenario that was run: the transcript with the outputs `seen`, their difference to the file's, and the trace.
+
+    `diff` is empty if every output is the one in the file.
+    """
 
     scenario: Scenario
     seen: Transcript
@@ -165,14 +175,14 @@ def shipped() -> list[Path]:
 
 
 def files_named(name: str | Path) -> list[Path]:
-    """Return the file of that name or, of those that are shipped, the ones that are called so or show that finding."""
+    """Return the file of that name or, if there is none, the shipped scenarios that are called so or show that finding."""
     if Path(name).is_file():
         return [Path(name)]
     return [path for path in shipped() if path.stem == str(name) or name in read(path).shows]
 
 
 def read(path: Path) -> Scenario:
-    """Read a scenario. Raises ScenarioError with what its opening lacks."""
+    """Read a scenario from its file. Raises ScenarioError with what the file lacks."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -194,12 +204,13 @@ def read(path: Path) -> Scenario:
 
 
 def _words(header: Sequence[str], prefix: str) -> frozenset[str]:
+    """Return the words after `prefix` in the first line of a header that begins so; none if there is no such line."""
     line = next((line.removeprefix(prefix) for line in header if line.startswith(prefix)), "")
     return frozenset(word for word in re.split(r"[,\s]+", line) if word)
 
 
 def play_scenario(scenario: Scenario) -> Played:
-    """Run every command of a scenario against the reference."""
+    """Run every command of a scenario on the reference implementation."""
     player = Player()
     blocks = tuple(replace(block, output=tuple(player.run(block.command))) for block in scenario.transcript.blocks)
     seen = Transcript(blocks, scenario.transcript.after)
@@ -230,7 +241,10 @@ BANNER = "Three brokers, b1 leads. `help` lists the commands, `actions` what can
 
 
 def play(lines: Iterable[str], echo: Callable[[str], None], prompt: Callable[[], None] = lambda: None) -> Transcript:
-    """Play commands, one a line, until `exit`; return the transcript, ready to become a scenario."""
+    """Play commands, one a line, until `exit`; return the transcript, ready to become a scenario.
+
+    `echo` is called with each line to print, `prompt` before each command is read.
+    """
     player = Player(Session(broker_play(bounds_for(3))))
     blocks = [Block("cluster brokers=3", ("ok",))]
     echo(BANNER)
@@ -250,7 +264,7 @@ def play(lines: Iterable[str], echo: Callable[[str], None], prompt: Callable[[],
 
 
 def summary(played: Sequence[Played], rewritten: int = 0) -> str:
-    """Return how many scenarios went as their files expect, and how many files were `rewritten`."""
+    """Return a sentence: how many scenarios went as their files expect, and how many files were `rewritten`."""
     passed = sum(scenario.passed for scenario in played)
     if rewritten:
         return (

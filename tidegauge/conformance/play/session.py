@@ -1,5 +1,12 @@
 """A session of play: takes steps by label, describes them in lines, and keeps the path, which can be judged.
 
+A label is the name of an action of the specification and its arguments; brokers are named by their index. A cluster is a
+value, one state of a run, so a step returns another. `values` are the letters that records are shown by. A line begins with
+the name of a broker, `controller`, or a message:
+
+    b2->b1 Fetch offset=1 epoch=0 last_fetched_epoch=0
+    b1     hw 0->1, knows b2@1
+
 Rules of this file
 
 1. The session decides nothing: its cluster (PlayedCluster) says what is enabled and what a step does. A label that is not
@@ -41,10 +48,8 @@ from tidegauge.traces.schema import Trace
 from tidegauge.util.errors import UsageError
 
 # The two clusters that can be played: brokers under the controller of the specification, or under all of
-# impl.controller.
-#
-# Rule of this file: a cluster is a value, one state of a run. `impl.cluster.cluster` and
-# `impl.explorer.cluster_under_controller` decide what is enabled and what a step does.
+# impl.controller. `impl.cluster.cluster` and `impl.explorer.cluster_under_controller` decide what is enabled and what a step
+# does.
 
 
 class PlayedCluster(Protocol):
@@ -73,7 +78,7 @@ class PlayedCluster(Protocol):
         ...
 
     def next_news(self, broker: int, label: Label) -> Label | None:
-        """Return what a broker does next to read the news of the step `label`; None when it has read them."""
+        """Return the next step of a broker that reads what the controller decided in the step `label`; None if it has."""
         ...
 
     def label_text(self, label: Label) -> str:
@@ -93,7 +98,7 @@ class PlayedCluster(Protocol):
         ...
 
     def traces(self, path: Sequence[Any], labels: Sequence[Label], name: str) -> list[Trace]:
-        """Return a run of states of this kind as its nodes would have reported it."""
+        """Return a run as its nodes would have reported it: `path` has the states, `labels` the steps between them."""
         ...
 
 
@@ -116,7 +121,6 @@ def bounds_for(brokers: int, max_fetch: int = UNBOUNDED, *, clients: bool = Fals
 
     With `clients` all records are those of producers that wait for acks=all.
     """
-    waiting = UNBOUNDED if clients else 0
     unbounded = Bounds(
         brokers,
         UNBOUNDED,
@@ -125,14 +129,14 @@ def bounds_for(brokers: int, max_fetch: int = UNBOUNDED, *, clients: bool = Fals
         max_fetch=max_fetch,
         max_duplicates=UNBOUNDED,
         max_lost_disks=UNBOUNDED,
-        max_waiting=waiting,
+        max_waiting=UNBOUNDED if clients else 0,
         max_start=UNBOUNDED,
     )
     return unbounded._replace(loses_tails=True)
 
 
 def broker_play(bounds: Bounds, profile: ModelProfile = FETCH_TRUNCATION) -> "BrokerPlay":
-    """Return brokers at their start."""
+    """Return brokers in their initial state; `profile` may be one for each broker."""
     controller = profile if isinstance(profile, Profile) else profile.controller
     return BrokerPlay(initial(bounds, profile), controller)
 
@@ -157,7 +161,7 @@ class BrokerPlay:
         return step_lines(before.cluster, label, self.cluster, values)
 
     def next_news(self, broker: int, label: Label) -> Label | None:  # noqa: ARG002
-        """Return the change of role that a broker has not read yet."""
+        """Return the change of role that a broker has not read yet, the only news there is; None if it has read all."""
         enabled = self.enabled()
         return next((news for name in ("BecomeLeader", "BecomeFollower") if (news := (name, broker)) in enabled), None)
 
@@ -179,7 +183,7 @@ class BrokerPlay:
         return [describe.violation_text(violation) for violation in violations if violation is not None]
 
     def traces(self, path: Sequence["BrokerPlay"], labels: Sequence[Label], name: str) -> list[Trace]:
-        """Return a run as its nodes would have reported it; the topic has one life."""
+        """Return a run as its nodes would have reported it, in one trace: the topic is never deleted here."""
         views = [view(state.cluster) for state in path]
         duplicates = any(label[0] == "HandleDuplicate" for label in labels)
         min_isr = self.cluster.model.bounds.min_insync_replicas
@@ -210,7 +214,7 @@ NEWS = ("BecomeLeader", "BecomeFollower", "DeleteReplica", "ReadConfig")
 
 
 def controller_play(bounds: ControlBounds, profile: Profile, *, clients: bool = False) -> "ControllerPlay":
-    """Return brokers and the whole controller at their start."""
+    """Return brokers and the whole controller in their initial state."""
     return ControllerPlay(cluster_under_controller.initial_controlled_cluster(bounds, profile, clients=clients), profile)
 
 
@@ -228,7 +232,7 @@ class ControllerPlay:
         return self.controlled.cluster
 
     def enabled(self) -> tuple[Label, ...]:
-        """Return the labels of what can happen now; Reassign, SetMinIsr and Create have arguments that nobody lists."""
+        """Return the labels of what can happen now, but for Reassign, SetMinIsr and Create, which have any arguments."""
         return tuple(label for label, _ in controlled_successors(self.controlled))
 
     def step(self, label: Label) -> "ControllerPlay | None":
@@ -244,8 +248,8 @@ class ControllerPlay:
         return list(_controller_lines(before.controlled, label, self.controlled))
 
     def next_news(self, broker: int, label: Label) -> Label | None:
-        """Return the next thing that a broker reads, or has to answer before it does."""
-        # The response to a proposal holds no configuration.
+        """Return the next step of a broker that reads the news of `label`, or that it has to take before it reads on."""
+        # After AlterPartition a broker reads the response to its proposal, which holds no configuration.
         news_in_order = NEWS[:-1] if label[0] == "AlterPartition" else NEWS
         enabled = self.enabled()
         news = next(((name, broker) for name in news_in_order if (name, broker) in enabled), None)
@@ -268,7 +272,7 @@ class ControllerPlay:
         """Draw every replica's log, what is in flight, the controller's registration."""
         lines = describe.grid(self.cluster, values).splitlines()
         known_to_brokers = self.cluster.model.setup.min_insync_replicas
-        min_isr = controller_model.control_view(self.controlled.control)[5]
+        _, _, _, _, _, min_isr, *_ = controller_model.control_view(self.controlled.control)
         config = _config(self.controlled) + (f", {known_to_brokers} as brokers know" if min_isr != known_to_brokers else "")
         # What `describe` draws of a controller is the registration that brokers read: here the controller itself is at hand.
         registration = f"registration  {_partition(self.controlled)}; {config}"
@@ -317,7 +321,7 @@ def _controller_lines(before: ControlledCluster, label: Label, after: Controlled
 
 
 def _registration(state: ControlledCluster) -> str:
-    """Return the line of the controller's partition, its active brokers and the partition's configuration."""
+    """Return in one line what the controller has registered: the partition, the active brokers, the configuration."""
     control = state.control
     active = tuple(b for b in range(control.bounds.brokers) if is_active(control.control, b))
     return f"{_partition(state)} active={broker_names(active)} {_config(state)}"
@@ -400,7 +404,7 @@ class Session:
         return after.step_lines(before, label, self.values)
 
     def back_to(self, steps: int) -> None:
-        """Take back all but the first `steps` steps."""
+        """Take back all steps but the first `steps`."""
         # A letter of a record that is taken back stays used; the next write gets the next one, and may overwrite it.
         del self.labels[steps:], self.path[steps + 1 :]
 
@@ -422,10 +426,7 @@ class Session:
         return judge(to_columns(traces, traces[0].config), traces[0].config)
 
 
-# Describes one step: the message that was consumed, then what changed, a line per broker.
-#
-#     b2->b1 Fetch offset=1 epoch=0 last_fetched_epoch=0
-#     b1     hw 0->1, knows b2@1
+# The lines of one step: the message that was consumed, then what changed, a line per broker.
 #
 # Rules of this part
 #
@@ -434,6 +435,7 @@ class Session:
 
 
 WIDTH = 7
+"""Characters of the name of a broker at the beginning of a line, with the spaces after it."""
 
 
 def step_lines(before: Cluster, label: Label, after: Cluster, values: Values) -> list[str]:
@@ -442,7 +444,7 @@ def step_lines(before: Cluster, label: Label, after: Cluster, values: Values) ->
 
 
 def _lines(before: Cluster, label: Label, after: Cluster, values: Values) -> Iterator[str]:
-    """Yield the lines of a step: its message or cause first, then what changed."""
+    """Yield the lines of the step `label` from `before` to `after`: its message or cause first, then what changed."""
     broker = label[1]
     match label:
         case ("SendFetch" | "SendEpochRequest", follower, *_):
@@ -457,7 +459,7 @@ def _lines(before: Cluster, label: Label, after: Cluster, values: Values) -> Ite
             *_,
         ):
             yield message_text(follower, leader, before.network[follower][leader], values)
-            yield change_text(follower, before, after) or _line(follower, _nothing(before, label, after))
+            yield change_text(follower, before, after) or _line(follower, _why_no_change(before, label, after))
         case ("LoseResponse", follower, leader, *_):
             yield f"{message_text(follower, leader, before.network[follower][leader], values)}  LOST"
         case ("Duplicate", follower, leader, *_):
@@ -496,12 +498,13 @@ def _lines(before: Cluster, label: Label, after: Cluster, values: Values) -> Ite
             leader = after.brokers[broker].partition.leader_id
             does = f"follows {broker_name(leader)}" if leader != UNDEFINED else "has no leader"
             yield _line(broker, does, *_changes(broker, before, after))
+        # All other actions are the controller's.
         case _:
             yield from _decided(before, label, after)
 
 
 def _served(before: Cluster, label: Label, after: Cluster, values: Values) -> Iterator[str]:
-    """Describe how a leader handles a request: it may be down, refuse, or answer."""
+    """Yield the lines of a step in which a leader handles a request: it may be down, refuse, or answer."""
     name, leader, follower = label[:3]
     yield message_text(follower, leader, before.network[follower][leader], values)
     profile = before.model.profile_name
@@ -516,16 +519,17 @@ def _served(before: Cluster, label: Label, after: Cluster, values: Values) -> It
         yield change
 
 
-def _nothing(before: Cluster, label: Label, after: Cluster) -> str:
-    """Return why a response changed nothing: its follower dropped it, or there was nothing new in it."""
+def _why_no_change(before: Cluster, label: Label, after: Cluster) -> str:
+    """Return why a response changed nothing at its follower: that dropped it, or there was nothing new in it."""
     name, follower, _ = label
     # A follower drops a response of another leader epoch, or to a request that it has given up: it reports no event then.
     events = events_of_step(view(before), label, view(after), before.model.profile_name)
+    # In events a broker is named by its node id, which is its index and one.
     return "no change" if any(event.event == name and event.node == follower + 1 for event in events) else "ignores it"
 
 
 def _decided(before: Cluster, label: Label, after: Cluster) -> Iterator[str]:
-    """Describe what the controller did."""
+    """Yield the lines of a step of the controller: a proposal that it refuses, or what is registered after it."""
     # A refused proposal changes its leader, which drops it, and not the controller.
     if label[0].startswith("AlterPartition") and before.controller == after.controller and before.brokers != after.brokers:
         leader = label[1]
@@ -541,17 +545,18 @@ def _decided(before: Cluster, label: Label, after: Cluster) -> Iterator[str]:
 
 
 def _line(broker: int, *parts: str) -> str:
+    """Return a line about a broker: its name, then the parts with commas between them."""
     return f"{broker_name(broker):<{WIDTH}}{', '.join(parts)}"
 
 
 def change_text(broker: int, before: Cluster, after: Cluster) -> str:
-    """Describe what changed at a broker; "" if nothing did."""
+    """Return the line of what changed at a broker; "" if nothing did."""
     changed = _changes(broker, before, after)
     return _line(broker, *changed) if changed else ""
 
 
 def _changes(broker: int, before: Cluster, after: Cluster) -> list[str]:
-    """List what changed at a broker, in the order of rule 2."""
+    """List what changed at a broker, in the order of rule 2: `hw 0->1`, `knows b2@1` (a recorded log end), ..."""
     old, new = before.brokers[broker].partition, after.brokers[broker].partition
     parts = []
     # A shorter log was truncated; `leo 5->3` alone would not say so.
@@ -580,7 +585,7 @@ def _changes(broker: int, before: Cluster, after: Cluster) -> list[str]:
 
 
 def _record(cluster: Cluster, broker: int, values: Values) -> str:
-    """Format the last record of a broker's log: epoch, letter, offset."""
+    """Format the last record of a broker's log: epoch, letter, @ and offset, as in 0a@0."""
     epochs = record_epochs(cluster.brokers[broker])
     offset = len(epochs) - 1
     return f"{epochs[-1]}{values.get((epochs[-1], offset), '')}@{offset}"

@@ -71,7 +71,7 @@ class FailureCard(NamedTuple):
 
 
 class RuleFilter(NamedTuple):
-    """A box that shows or folds the rules with one verdict."""
+    """A box to tick, by which the page shows the rules with one verdict; `folded`: it is not ticked at first."""
 
     verdict: Verdict
     css_class: str
@@ -120,23 +120,24 @@ def page(report: Report, title: str = "Tidegauge") -> str:
 
 
 def judged_by(configs: Iterable[Config]) -> list[str]:
-    """Return the releases and profiles that the configs name, each once."""
+    """Return what traces were judged by: the releases and profiles that their configs name, each once."""
     configs = list(configs)
     releases = dict.fromkeys(f"Kafka {name}" for config in configs for name in releases_of(config))
     return [*releases, *dict.fromkeys(f"profile {config.profile}" for config in configs)]
 
 
 def failure_cards(explanations: Iterable[Explanation], timelines: Timelines) -> list[FailureCard]:
-    """Return a card per failure; the traces they are in are added to the page's timelines."""
+    """Return a card for each failure; add the events around it to the page's timelines."""
     return [_failure_card(explanation, timelines) for explanation in explanations]
 
 
 def _failure_card(failure: Explanation, timelines: Timelines) -> FailureCard:
-    """Return the card of a failure, with links to its events as far as they are on the page."""
+    """Return the card of a failure, with links to its events that are on the page; add these to the timelines."""
     timeline = timelines.add_failure(failure)
     name, on_page = timelines.data[timeline]["trace"], timelines.event_numbers(timeline)
 
     def link(number: int, at: str, words: str = "") -> EventLink:
+        """Return the link to the event with this number in the trace; `at` is where it was read, `words` what it is."""
         # A cause may lie before the stretch of a long trace that is on the page: then it is text, not a link to nowhere.
         query = urlencode({"trace": name, "event": number, "rule": failure.rule.id})
         return EventLink(words, number, at, f"#{query}" if number in on_page else "")
@@ -154,7 +155,10 @@ def _failure_card(failure: Explanation, timelines: Timelines) -> FailureCard:
 
 
 def render_page(template: str | Template, head: PageHead, timelines: Timelines, **parts: Any) -> str:
-    """Fill a template that extends templates/frame.html: its name, or one of `environment()`."""
+    """Return the page that a template makes: one that extends templates/frame.html, or its name.
+
+    `parts` are the variables of this template, the others those of the frame.
+    """
     return (
         environment()
         .get_template(template)
@@ -170,14 +174,14 @@ def render_page(template: str | Template, head: PageHead, timelines: Timelines, 
 
 
 def _shown(value: Any) -> Any:
-    """Return what an expression of a template shows; texts of the input as one line (rule 3)."""
+    """Return what an expression of a template shows: markup as it is, anything else as one printable line (rule 3)."""
     return value if hasattr(value, "__html__") else visible(str(value))
 
 
 @cache
 def environment() -> Environment:
-    """Return the environment of all pages."""
-    made = Environment(
+    """Return the Jinja2 environment of all pages."""
+    pages = Environment(
         loader=PackageLoader("tidegauge.conformance.report"),
         autoescape=True,
         finalize=_shown,
@@ -185,10 +189,10 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"grouped": "{:,}".format, "counted": counted}
+    pages.filters |= {"grouped": "{:,}".format, "counted": counted}
     # Jinja2 sorts keys by default; `tojson` itself escapes what could end a script element.
-    made.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
-    return made
+    pages.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
+    return pages
 
 
 def asset(name: str) -> str:
@@ -203,26 +207,36 @@ def asset(name: str) -> str:
 #
 # Rules of this part
 #
-# 1. An entry of the story is a mark in the lane of its broker; elections stand in the lane of the controller. Marks are in
-#    order; long times without any are shortened, so that a second and a day fit on one axis.
+# 1. An entry of the story (StoryEntry: something that log lines say happened) is a mark in the lane of its broker; elections
+#    stand in the lane of the controller. Marks are in order; long times without any are shortened, so that a second and a
+#    day fit on one axis. `order` of an entry is its time in microseconds.
 # 2. A bar is a log, up to its end; what a truncation removed is another colour, a line across is the high watermark.
 # 3. Partitions and marks are bounded: the text below a drawing counts those that it leaves out.
 
 
 MOST_MARKS = 40
+"""Marks that a drawing has at most."""
 LEFT, LANE, AXIS, WORDS = 88, 74, 26, 84
-"""Pixels: of the names of lanes, the height of a lane, of the axis, and the width of a mark's words."""
-APART, HIGHEST = 26, 34
-"""Pixels between marks of different lanes, and of the longest bar."""
+"""Pixels: the width of the names of lanes, the heights of a lane and of the axis, and the width of a mark's words."""
+APART, LOWEST, HIGHEST = 26, 5, 34
+"""Pixels between marks of different lanes, and of the shortest and the longest bar."""
+BELOW_BASE, CLOCK_WIDTH = 18, 66
+"""Pixels of a lane below its base, where the words are, and the width of a time at the axis."""
 CONTROLLER, UNNAMED = "controller", "a broker"
+"""Names of lanes: of the controller, and of a broker whose id is not known."""
 AROUND = 60 * SECOND
 """A start or a stop so long before the first entry of a partition, or after its last, is drawn with it."""
 _CLOCK = re.compile(r"\d\d:\d\d(?::\d\d)?")
+# Kinds of entries that are about a whole broker, and concern all its partitions.
 _OF_A_PROCESS = ("start", "stop", "directory_failed", "replica_lost", "process_failed")
 
 
 class LaneMark(NamedTuple):
-    """An entry in a drawing. `top`, `removed_top` and `staff` are heights above the lane's base; None: not known."""
+    """An entry in a drawing, at `x` and the `base` of its lane, in pixels.
+
+    Heights above the base, None if not known: `top` of the log's bar, `removed_top` of what a truncation removed, `staff` of
+    the line at the high watermark. `number` is the log end in digits.
+    """
 
     x: float
     base: int
@@ -238,7 +252,7 @@ class LaneMark(NamedTuple):
 
 @dataclass(frozen=True)
 class Lanes:
-    """The drawing of a partition."""
+    """The drawing of a partition: `lanes` are (name, base in pixels), `clocks` (x, time); `left_out` counts entries."""
 
     partition: str
     width: int
@@ -257,23 +271,31 @@ def lanes_of(story: Story) -> list[Lanes]:
 
 
 def _drawing(name: str, entries: Sequence[StoryEntry], processes: Sequence[StoryEntry]) -> Lanes:
-    """Draw the story of a partition in lanes, one per broker, with the starts and stops around it."""
+    """Return the drawing of the partition called `name`, whose entries are `entries`.
+
+    Of `processes`, entries about whole brokers, those of the same brokers around the same time are drawn, too.
+    """
     nodes = {entry.node for entry in entries}
     begin, end = entries[0].order - AROUND, entries[-1].order + AROUND
-    others = [entry for entry in processes if entry.node in nodes and begin <= entry.order <= end]
-    everything = sorted([*entries, *others], key=lambda entry: entry.order)
-    # Of what was before, the last of each broker shows where its log was; what is more than a restart has room first.
+    of_brokers = [entry for entry in processes if entry.node in nodes and begin <= entry.order <= end]
+    everything = sorted([*entries, *of_brokers], key=lambda entry: entry.order)
+    # Of the entries before the first that is worth telling (`happened`), the last of each broker shows where its log was. If
+    # not all fit, those worth telling come first.
     first = next((at for at, entry in enumerate(everything) if happened(entry)), 0)
     last = {_lane(entry): at for at, entry in enumerate(everything[:first]) if entry.partition is not None}
     ranked = sorted([*last.values(), *range(first, len(everything))], key=lambda at: (not happened(everything[at]), at))
     shown = [everything[at] for at in sorted(ranked[:MOST_MARKS])]
+    # The controller first, then the brokers by their ids, then those without one.
     titles = sorted({_lane(entry) for entry in shown}, key=lambda title: (title != CONTROLLER, title == UNNAMED, _id(title)))
-    bases = {title: LANE * (at + 1) - 18 for at, title in enumerate(titles)}
+    bases = {title: LANE * (at + 1) - BELOW_BASE for at, title in enumerate(titles)}
     offsets = [offset for entry in shown for offset in _offsets(entry) if offset is not None]
     low, high = min(offsets, default=0), max(offsets, default=0)
 
     def height(offset: int | None) -> float | None:
-        return None if offset is None else round(5 + (HIGHEST - 5) * ((offset - low) / (high - low) if high > low else 1), 1)
+        """Return the height of an offset in pixels: LOWEST for the lowest one in the drawing, HIGHEST for the highest."""
+        if offset is None:
+            return None
+        return round(LOWEST + (HIGHEST - LOWEST) * ((offset - low) / (high - low) if high > low else 1), 1)
 
     marks = []
     for x, entry in zip(_columns(shown), shown, strict=True):
@@ -306,35 +328,41 @@ def _drawing(name: str, entries: Sequence[StoryEntry], processes: Sequence[Story
 
 
 def _lane(entry: StoryEntry) -> str:
+    """Return the name of the lane in which an entry is drawn."""
     return CONTROLLER if entry.kind == "elected" else UNNAMED if entry.node is None else f"broker {entry.node}"
 
 
 def _id(title: str) -> int:
+    """Return the node id in the name of a lane, 0 if there is none."""
     return int(number[0]) if (number := re.search(r"\d+", title)) else 0
 
 
 def _columns(entries: Sequence[StoryEntry]) -> Iterator[float]:
-    """Yield where each mark stands: words do not lie on those of the same lane, and long gaps are wider, by a logarithm."""
-    x, ends, before = float(LEFT), dict[str, float](), entries[0].order
+    """Yield the x of each entry's mark, from left to right in pixels.
+
+    The words of a mark do not lie on those before it in the same lane; the distance of two marks grows with the logarithm of
+    the time between them.
+    """
+    x, ends, before = float(LEFT), dict[str, float](), entries[0].order  # `ends`: by lane, where the words end
     for entry in entries:
-        gap = max(0, entry.order - before) / SECOND
-        x = max(x + (APART + 8 * math.log1p(gap) if ends else 0), ends.get(_lane(entry), 0.0))
+        seconds = max(0, entry.order - before) / SECOND
+        x = max(x + (APART + 8 * math.log1p(seconds) if ends else 0), ends.get(_lane(entry), 0.0))
         before, ends[_lane(entry)] = entry.order, x + WORDS
         yield round(x, 1)
 
 
 def _clocks(marks: Sequence[LaneMark], entries: Sequence[StoryEntry]) -> Iterator[tuple[float, str]]:
-    """Yield the times below the axis, each where it begins, as far as there is room."""
-    free, shown = 0.0, ""
+    """Yield the times at the axis as (x, time): each at the first mark that has it, as far as there is room."""
+    free, shown = 0.0, ""  # the x from which there is room again, and the last time
     for mark, entry in zip(marks, entries, strict=True):
         clock = _CLOCK.search(entry.time)
         if clock is not None and mark.x >= free and clock[0] != shown:
             yield mark.x, clock[0]
-            free, shown = mark.x + 66, clock[0]
+            free, shown = mark.x + CLOCK_WIDTH, clock[0]
 
 
 def _offsets(entry: StoryEntry) -> tuple[int | None, int | None, int | None]:
-    """Return the end of a replica's log after an entry, before it if it was truncated, and the high watermark."""
+    """Return (log end, log end before a truncation, high watermark) of an entry's replica; None: not known, or no such."""
     fields = entry.fields
     if entry.kind == "truncated":
         removed = fields["from"] if fields["relation"] != "no effect" else None
@@ -345,7 +373,10 @@ def _offsets(entry: StoryEntry) -> tuple[int | None, int | None, int | None]:
 
 
 def _is_bad(entry: StoryEntry) -> bool:
-    """Return whether an entry is drawn as a fault, such as an unclean election or a truncation below the high watermark."""
+    """Return whether an entry is drawn as a fault, such as an unclean election or a truncation below the high watermark.
+
+    An entry of any other kind than those named here is one.
+    """
     fields = entry.fields
     bad: Mapping[str, Callable[[], bool]] = {
         "elected": lambda: fields["clean"] is False or fields["leader"] < 0,
@@ -358,10 +389,10 @@ def _is_bad(entry: StoryEntry) -> bool:
 
 
 def _words(entry: StoryEntry) -> str:
-    """Say in a word or two what a mark is."""
+    """Return in a word or two what happened, to stand beside a mark: at most 14 characters."""
     fields = entry.fields
     epoch = fields.get("leader_epoch")
-    says: Mapping[str, Callable[[], str]] = {
+    words: Mapping[str, Callable[[], str]] = {
         "leader": lambda: f"leads {epoch}",
         "follower": lambda: f"follows {epoch}",
         "loaded": lambda: "loads",
@@ -391,4 +422,4 @@ def _words(entry: StoryEntry) -> str:
         "epochs_conflict": lambda: "epochs mixed",
         "topic_id_mismatch": lambda: "other topic id",
     }
-    return says[entry.kind]()[:14] if entry.kind in says else entry.kind
+    return words[entry.kind]()[:14] if entry.kind in words else entry.kind

@@ -51,7 +51,7 @@ def as_json(report: Report) -> dict[str, Any]:
                 "covered": list(checked.covered),
                 "missing": list(checked.missing),
                 "depends_on_order": {
-                    rule: {"depends": count, "checks": of} for rule, (count, of) in checked.depends_on_order.items()
+                    rule: {"depends": count, "checks": checks} for rule, (count, checks) in checked.depends_on_order.items()
                 },
             }
             for checked in report.inputs
@@ -78,6 +78,7 @@ def as_json(report: Report) -> dict[str, Any]:
 
 
 def _explanation(explanation: Explanation) -> dict[str, Any]:
+    """Return the explanation of a failure as plain data."""
     return {
         "rule": explanation.rule.id,
         "path": explanation.path,

@@ -44,7 +44,7 @@ def _suite(checked: CheckedInput, explanations: Iterable[Explanation]) -> JUnitS
 
 
 def _rule_case(rule: RuleVerdict, explanation: Explanation | None) -> JUnitCase:
-    """Return the case of a rule."""
+    """Return the case of a rule; `explanation` is that of its worst failure, None if it has none in the report."""
     classname = f"tidegauge.{rule.rule.level}"
     if rule.verdict is Verdict.FAIL:
         message = f"{rule.rule.sentence} {rule.says}"

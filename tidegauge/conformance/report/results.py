@@ -1,4 +1,4 @@
-"""The results of a run as one artefact: what was held against which suite, where, with which verdict on each rule.
+"""The results of a run as one JSON file, the artefact of `--results`: what was held against which suite, and each verdict.
 
 Rules of this file
 
@@ -40,7 +40,7 @@ _VERDICTS = {
 
 
 class RuleCounts(NamedTuple):
-    """The verdict on a rule, and how often it passed, failed and could not be decided."""
+    """The verdict on a rule, one of WORST_FIRST, and how many checks passed, failed and could not be decided."""
 
     verdict: str
     passed: int = 0
@@ -49,7 +49,10 @@ class RuleCounts(NamedTuple):
 
 
 class RunResults(NamedTuple):
-    """The results of one run; `failures` are texts, `coverage` as `--coverage` writes it, or None."""
+    """The results of one run: its command (`check`, ..), and the target that was held against the suite, as NAME@VERSION.
+
+    `failures` are texts, `coverage` is what `--coverage` writes, None if it was not asked for.
+    """
 
     command: str
     target: str
@@ -61,30 +64,30 @@ class RunResults(NamedTuple):
 
 
 def counts_of(verdicts: Iterable[str]) -> RuleCounts:
-    """Return the counts of a rule from the verdicts of single checks."""
-    each = list(verdicts)
-    worst = next(verdict for verdict in WORST_FIRST if verdict in (each or [NOT_EXERCISED]))
-    return RuleCounts(worst, each.count(PASS), each.count(FAIL), each.count(UNDECIDED))
+    """Return the counts of a rule from the verdicts of its single checks; without any it is not exercised."""
+    of_checks = list(verdicts)
+    worst = next(verdict for verdict in WORST_FIRST if verdict in (of_checks or [NOT_EXERCISED]))
+    return RuleCounts(worst, of_checks.count(PASS), of_checks.count(FAIL), of_checks.count(UNDECIDED))
 
 
 def results_of_check(report: Report, target: str) -> RunResults:
-    """Return the results of judged traces."""
+    """Return the results of a `check`; `target` is what produced the traces, as NAME@VERSION."""
     rules = {
         rule.rule.id: RuleCounts(_VERDICTS[rule.verdict], rule.tally.held, rule.tally.failed, rule.tally.undecided)
         for rule in report.rules
     }
-    failures = tuple(f"{each.rule.id}: {each.means}" for each in report.explanations)
+    failures = tuple(f"{explanation.rule.id}: {explanation.means}" for explanation in report.explanations)
     return RunResults("check", target, _VERDICTS[report.verdict], report.exit_code, rules, failures)
 
 
 def write_results(results: RunResults, place: str | Path) -> None:
-    """Write the artefact."""
+    """Write the artefact to the file `place`."""
     with replacing(place) as beside:
         beside.write_text(json.dumps(as_json(results), indent=1) + "\n", encoding="utf-8")
 
 
 def as_json(results: RunResults) -> dict[str, Any]:
-    """Return the artefact as plain data."""
+    """Return the artefact as plain data, by results.schema.json."""
     name, _, version = visible(results.target).partition("@")
     return {
         "results": FORMAT_VERSION,

@@ -1,4 +1,8 @@
-"""A report for a terminal: what is broken, what it means and what led to it; the rules; what was read; the verdict last."""
+"""A report for a terminal: what is broken, what it means and what led to it; the rules; what was read; the verdict last.
+
+A story is what the log lines say happened, apart from every verdict (tidegauge.story); a report has one if it was asked for.
+Text of the input passes `visible`, which escapes what is not printable. With `colour`, verdicts are in colour.
+"""
 
 from collections.abc import Iterator
 
@@ -12,8 +16,11 @@ from tidegauge.util.untrusted_text import visible
 from tidegauge.util.version import SUITE_VERSION
 
 NO_VERDICT = "NO VERDICT"
-PROBLEMS, UNREAD, FIRST = 10, 5, 3
-"""Problems, and files that were not read, that are shown, and of each kind beside a story; the others are counted."""
+"""The verdict as a person reads it where there is a story, and nothing was judged."""
+PROBLEMS, UNREAD = 10, 5
+"""Problems, and files that were not read, that are shown; the others are counted."""
+FIRST = 3
+"""Lines of each kind that are shown beside a story, if the verdict is not what matters."""
 _ORDER = (Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.PASS, Verdict.NOT_EXERCISED)
 _COLOURS = {Verdict.PASS: "32", Verdict.FAIL: "31;1", Verdict.INCONCLUSIVE: "33", Verdict.SUITE_ERROR: "35;1"}
 
@@ -24,13 +31,14 @@ def as_text(report: Report, colour: bool = False, everything: bool = False) -> s
 
 
 def _lines(report: Report, colour: bool, everything: bool) -> Iterator[str]:
-    """Yield the report: the story, failures with their causes, rules, inputs, the verdict."""
+    """Yield the lines of a report: the story, failures with their causes, rules, inputs, the verdict."""
     # What happened comes before what it proves: a PASS over a loss begins with the loss.
-    # Without a verdict, an uneventful story says that it is one.
+    # Without a verdict, a story in which nothing happened has a headline that says so.
     judged = report.verdict in (Verdict.PASS, Verdict.FAIL)
     if report.story is not None and (happenings := headline(report.story, judged=judged, failures=report.failures)):
         yield from happenings
         yield ""
+    # Neither story nor verdict: say what else the files hold.
     elif report.story is not None and not report.events:
         yield "Nothing is told: no line of these files says what happened to a partition."
         yield from map(visible, unread_errors(report.story))
@@ -47,7 +55,7 @@ def _lines(report: Report, colour: bool, everything: bool) -> Iterator[str]:
 
 
 def _broken(report: Report, colour: bool) -> Iterator[str]:
-    """Yield a sentence per failure, then each failure with what led there."""
+    """Yield a sentence for each explained failure, then each of them with what led there, and how many more there are."""
     for explanation in report.explanations:
         yield f"{_painted(f'{explanation.rule.id:<10}', Verdict.FAIL, colour)}{visible(explanation.means)}"
     # A single explanation would repeat the sentence above it.
@@ -64,7 +72,10 @@ def _broken(report: Report, colour: bool) -> Iterator[str]:
 
 
 def _rules(report: Report, colour: bool, everything: bool) -> Iterator[str]:
-    """Yield a line per rule, the worst verdict first; verdicts that are folded are only counted."""
+    """Yield a line per rule, the worst verdict first; rules that pass or are not exercised are counted, or listed too.
+
+    They are listed if `everything`.
+    """
     folded = {} if everything else {Verdict.PASS: "hold", Verdict.NOT_EXERCISED: "were not called for by any event"}
     # What fails comes first, then what was not decided.
     for verdict in _ORDER:
@@ -77,7 +88,10 @@ def _rules(report: Report, colour: bool, everything: bool) -> Iterator[str]:
 
 
 def _read(report: Report, most: int | None = None) -> Iterator[str]:
-    """Yield what was read, how much of what happened it covers, what was wrong with it: at `most` so many lines of each."""
+    """Yield what was read, how much of what happened it covers, and what was wrong with it.
+
+    Of missing things, and of problems, `most` lines are shown; None: all of the former, PROBLEMS of the latter.
+    """
     for checked in report.inputs:
         yield (
             f"{checked.path}: {checked.kind}, {counted(checked.traces, 'trace')}, {counted(checked.events, 'event')}"
@@ -87,7 +101,7 @@ def _read(report: Report, most: int | None = None) -> Iterator[str]:
         if checked.covered and checked.events:
             yield f"covered: {'; '.join(checked.covered)}"
         if checked.depends_on_order:
-            counts = (f"{rule} {count:,} of {of:,}" for rule, (count, of) in checked.depends_on_order.items())
+            counts = (f"{rule} {count:,} of {checks:,}" for rule, (count, checks) in checked.depends_on_order.items())
             yield f"depends on the order of concurrent lines, at most: {', '.join(counts)} checks"
         yield from (f"missing: {line}" for line in checked.missing[:most])
         if most is not None and len(checked.missing) > most:
@@ -105,8 +119,8 @@ def _read(report: Report, most: int | None = None) -> Iterator[str]:
 
 
 def _unread(report: Report) -> Iterator[str]:
-    """Yield what was not read, and what to do instead."""
-    # What lies about beside the logs is of interest only if there is nothing else.
+    """Yield the files that were not read, and why."""
+    # Files of no known kind are listed only if nothing was judged: then one of them may be what the user meant.
     unread = [file for file in report.files if not file.read and (file.kind not in (OTHER, UNKNOWN) or not report.events)]
     yield from (f"not read: {file.path}, {file.kind}: {file.why}" for file in unread[:UNREAD])
     if len(unread) > UNREAD:
@@ -121,33 +135,34 @@ def _rule_line(rule: RuleVerdict, colour: bool) -> str:
 
 
 def verdict_line(report: Report, colour: bool = False) -> str:
-    """Return the last line: the verdict, what it rests on, how long it took."""
+    """Return the last line of a report: the verdict, what it rests on, what was judged in how much time."""
     failed = [rule.rule.id for rule in report.rules if rule.verdict is Verdict.FAIL]
-    lossy = [rule.rule.id for rule in report.rules if rule.tally.after_loss]
+    after_loss = [rule.rule.id for rule in report.rules if rule.tally.after_loss]
     passed = sum(rule.verdict is Verdict.PASS for rule in report.rules)
-    undecided = f"undecided after lost lines: {', '.join(lossy)}" if lossy else "nothing could be decided"
+    # Why a report is INCONCLUSIVE; of several reasons the most telling one is said.
+    undecided = f"undecided after lost lines: {', '.join(after_loss)}" if after_loss else "nothing could be decided"
     # What was covered did pass: without this the line would read as if nothing had been checked.
-    if report.missing and passed and not lossy:
+    if report.missing and passed and not after_loss:
         undecided = f"{passed} rules hold in what is covered and none is broken, but something is missing"
     unread = [checked for checked in report.inputs if not checked.events]
-    if (report.lost or unread) and not lossy:
-        what = counted(report.lost, "event") if report.lost else counted(len(unread), "input")
-        undecided = f"{passed} rules hold in what was read and none is broken, but {what} could not be read"
-    says = {
+    if (report.lost or unread) and not after_loss:
+        unread_text = counted(report.lost, "event") if report.lost else counted(len(unread), "input")
+        undecided = f"{passed} rules hold in what was read and none is broken, but {unread_text} could not be read"
+    reason = {
         Verdict.PASS: f"{passed} rules hold",
         Verdict.FAIL: f"broken: {', '.join(failed)}",
         Verdict.INCONCLUSIVE: undecided,
         Verdict.SUITE_ERROR: _unjudged(report),
     }[report.verdict]
     return (
-        f"{_painted(verdict_word(report), report.verdict, colour)}: {says} "
+        f"{_painted(verdict_word(report), report.verdict, colour)}: {reason} "
         f"({counted(report.traces, 'trace')}, {counted(report.events, 'event')}, {report.seconds:.1f} s; "
         f"suite {SUITE_VERSION})"
     )
 
 
 def verdict_word(report: Report) -> str:
-    """Return the verdict as a person reads it: whoever has a story and no judged event has no suite that could err."""
+    """Return the verdict as a person reads it: NO_VERDICT in place of SUITE ERROR for what was only read for its story."""
     return NO_VERDICT if report.verdict is Verdict.SUITE_ERROR and _is_only_told(report) else report.verdict.value
 
 
@@ -157,12 +172,14 @@ def _is_only_told(report: Report) -> bool:
 
 
 def _unjudged(report: Report) -> str:
-    """Say why there is no verdict: a story needs a few lines, a verdict needs every step."""
+    """Return why there is no verdict."""
+    # A story needs a few lines, a verdict needs every step.
     if not _is_only_told(report):
         return "no event was judged"
     return "no rule was judged: a verdict needs every step; docs/kafka-logs.md says which loggers write them"
 
 
-def _painted(text_: str, verdict: Verdict, colour: bool) -> str:
+def _painted(text: str, verdict: Verdict, colour: bool) -> str:
+    """Return a text in the colour of a verdict (ANSI escapes), or as it is without `colour`."""
     code = _COLOURS.get(verdict)
-    return f"\x1b[{code}m{text_}\x1b[0m" if colour and code else text_
+    return f"\x1b[{code}m{text}\x1b[0m" if colour and code else text

@@ -1,4 +1,7 @@
-"""Turns a stretch of a trace into data for the page: its events, and what the judge knew after each.
+"""Turn stretches of traces into data for the HTML page: their events, and what the judge knew after each.
+
+A timeline is the data of one stretch. Its events are numbered from 1 at the beginning of their trace. A state is a snapshot
+of the judge (explain.replay) as plain data.
 
 Rules of this file
 
@@ -17,22 +20,28 @@ from tidegauge.conformance.explain.causes import history_of_rows
 from tidegauge.conformance.explain.explain import Explanation, TraceRow
 from tidegauge.conformance.explain.replay import IN_FLIGHT, ReplayedReplica, Snapshot, event_text, node_ids
 from tidegauge.conformance.judge.rulebook import releases_of
+from tidegauge.conformance.judge.state import LEADING
 from tidegauge.traces.schema import Config, Event
 from tidegauge.util.untrusted_text import visible
 
 # The arrows of the page: which event caused which.
 #
 # 1. The cause of an event is the last one before it, at the other node, of a kind that can cause it and with the same values
-# in the fields that both have: of a handled fetch the sent one, of a response the handled one, of a role the registration.
+#    in the fields that both have: of a handled fetch the sent one, of a response the handled one, of a role the
+#    registration.
 # 2. The arrows are a picture of the trace, not a verdict: a snapshot has what the judge knows to be in flight.
 
 
+# Fields that an event has in common with its cause.
 _FETCH = ("req_epoch", "req_offset", "req_last_epoch")
 _ROLE = ("leader_epoch", "partition_epoch")
 
 
 class _Causes(NamedTuple):
-    """The events that cause one, the fields that both must have alike, and whether each names the other as its peer."""
+    """The kinds of events that can cause an event, and what both must have in common.
+
+    They agree in `fields`; `paired`: each is at the node that the other names as its peer.
+    """
 
     events: tuple[str, ...]
     fields: tuple[str, ...]
@@ -60,13 +69,12 @@ LOOK_BACK = 2_000
 
 
 def causes(events: Sequence[Event]) -> list[int | None]:
-    """Return for each event the position of its cause, None if there is none."""
-    return [
-        next((at for at in range(here - 1, max(-1, here - LOOK_BACK), -1) if _caused(events[at], event)), None)
-        if event.event in CAUSES
-        else None
-        for here, event in enumerate(events)
-    ]
+    """Return for each event the index of its cause in `events`, None if it has none there."""
+    indices: list[int | None] = []
+    for here, event in enumerate(events):
+        before = range(here - 1, max(-1, here - LOOK_BACK), -1) if event.event in CAUSES else range(0)
+        indices.append(next((at for at in before if _caused(events[at], event)), None))
+    return indices
 
 
 def _caused(cause: Event, event: Event) -> bool:
@@ -81,16 +89,17 @@ def _caused(cause: Event, event: Event) -> bool:
     if event.event == "AnswerFetch":
         same = cause.node == event.node and cause.fields.get("peer") == event.fields.get("peer")
         return same and all(_alike(cause, event, field) for field in _FETCH)
-    # What names no node may be of any: a default that is equal lets it pass.
+    # An event that does not name the node may be of any: the default of `get` is equal to what it is compared with.
     if event.event == "AlterPartition":
         return bool(event.fields.get("peer", cause.node) == cause.node)
     if event.event == "HandleAlterPartitionResponse":
         return bool(cause.fields.get("peer", event.node) == event.node)
+    # A registration makes its leader lead, and any other broker follow.
     return event.event == "BecomeFollower" or cause.fields.get("leader", event.node) == event.node
 
 
 def _alike(cause: Event, event: Event, field: str) -> bool:
-    """Return whether two events do not differ in a field."""
+    """Return whether two events agree in a field: sets of nodes in any order, a missing field with any value."""
     # A source that leaves a field out contradicts nothing.
     if field not in cause.fields or field not in event.fields:
         return True
@@ -99,9 +108,9 @@ def _alike(cause: Event, event: Event, field: str) -> bool:
 
 
 WHOLE_TRACE = 6_000
-"""Events of a trace up to which all of it is on a page; of a longer one so many."""
+"""Events that a page has of one trace at most."""
 AFTER_FAILURE = 1_500
-"""Of these so many after the failure."""
+"""How many of these come after the failure, at most."""
 PAGE_IS_FULL = 12_000
 """Events on a page from which a failure adds only FULL_PAGE_STRETCH of them, and no trace without a failure is added."""
 FULL_PAGE_STRETCH = 200
@@ -120,18 +129,18 @@ class Timelines:
         self._stretches: list[tuple[TraceRow, range]] = []
 
     def add_failure(self, failure: Explanation) -> int:
-        """Add a failure and the events around it; return the position of its timeline."""
+        """Add a failure and the events around it; return the index of its timeline in `data`."""
         timeline = self.add_stretch(failure.place)
         self.failures.append(_failure(failure, timeline))
         return timeline
 
     def event_numbers(self, timeline: int) -> range:
-        """Return the numbers of the events in a timeline, from 1 at the beginning of their trace."""
+        """Return the numbers of the events in the timeline with this index, from 1 at the beginning of their trace."""
         place, rows = self._stretches[timeline]
         return range(rows.start - place.rows.start + 1, rows.stop - place.rows.start + 1)
 
     def add_stretch(self, place: TraceRow) -> int:
-        """Add the events around a failure, unless a timeline has them already; return the timeline's position."""
+        """Add the events around `place`, a failure, unless a timeline has it already; return the timeline's index."""
         for timeline, (other, rows) in enumerate(self._stretches):
             if _in_same_trace(other, place) and place.row in rows:
                 return timeline
@@ -145,7 +154,7 @@ class Timelines:
         return self._add(place, rows)
 
     def add_trace(self, place: TraceRow) -> None:
-        """Add a trace without an explained failure, or count it as left out if there is no room."""
+        """Add the trace of `place`, unless it is there; if the page has no room, count it as left out."""
         if not place.rows or any(_in_same_trace(other, place) for other, _ in self._stretches):
             return
         if self.events + min(len(place.rows), WHOLE_TRACE) > PAGE_IS_FULL:
@@ -154,7 +163,7 @@ class Timelines:
             self._add(place, place.rows[:WHOLE_TRACE])
 
     def _add(self, place: TraceRow, rows: range) -> int:
-        """Add rows of a trace as a timeline; return its position."""
+        """Add `rows` of the trace of `place` as a timeline; return its index."""
         timeline = _timeline(place, rows) | {"trace": visible(self._link_name(place))}
         self._stretches.append((place, rows))
         self.events += len(rows)
@@ -175,11 +184,12 @@ class Timelines:
 
 
 def _in_same_trace(a: TraceRow, b: TraceRow) -> bool:
+    """Return whether two rows are of one trace of the same columns."""
     return a.columns is b.columns and a.trace == b.trace
 
 
 def places(judged_batches: Sequence[JudgedBatch]) -> Iterator[TraceRow]:
-    """Yield the beginning of each judged trace whose events were kept."""
+    """Yield each judged trace whose events are in memory, as a TraceRow of it."""
     for judged in judged_batches:
         batch = judged.batch
         # Columns read from Parquet, or from a large NDJSON file, have no events: only what failed in them is on the page.
@@ -188,7 +198,10 @@ def places(judged_batches: Sequence[JudgedBatch]) -> Iterator[TraceRow]:
 
 
 def _timeline(place: TraceRow, rows: range) -> dict[str, Any]:
-    """Return some rows of a trace as data: its nodes, the first state, and each event with what it changed."""
+    """Return `rows` of a trace as data: its nodes, the state before, and each event with what it changed.
+
+    An event is [node, name, fields as text, where it was read, its time, what changed, index of its cause or null].
+    """
     history = history_of_rows(place.columns, place.config, place.trace, rows.start, rows.stop, place.event)
     config = place.config
     states = [_state(snapshot, config) for snapshot in history.snapshots]
@@ -218,7 +231,7 @@ def _timeline(place: TraceRow, rows: range) -> dict[str, Any]:
 
 
 def changed(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """Return what differs between two states; of replicas by their position."""
+    """Return the values of `after` that differ from `before`; of replicas, by their position, those of each that differ."""
     delta = {key: value for key, value in after.items() if key != "replicas" and value != before[key]}
     replicas = {
         at: {key: value for key, value in new.items() if value != old[key]}
@@ -243,7 +256,7 @@ def _state(snapshot: Snapshot, config: Config) -> dict[str, Any]:
 
 def _replica(replica: ReplayedReplica, config: Config) -> dict[str, Any]:
     """Return a replica as data; the ISR and the proposal only where it leads."""
-    leads = replica.role == 1
+    leads = replica.role == LEADING
     return {
         "up": replica.up,
         "role": replica.role,
@@ -259,14 +272,17 @@ def _replica(replica: ReplayedReplica, config: Config) -> dict[str, Any]:
 
 
 def _failure(failure: Explanation, timeline: int) -> dict[str, Any]:
-    """Return where a failure is on the page, and which offsets to mark. Its words are in the page already."""
+    """Return where a failure is on the page, `timeline` being an index, and which offsets to mark.
+
+    Its sentences are in the page as text.
+    """
     offsets = {"leo", "leo_before", "hw", "hw_before", "rec_base", "rec_end", "target", "remote_leo", "epoch_start"}
     # What was expected may be unknown, undefined (-1) or an epoch: then there is no stretch of the log to mark.
-    known = [value for value in failure.values if value is not None and value >= 0]
+    defined = [value for value in failure.values if value is not None and value >= 0]
     return {
         "rule": failure.rule.id,
         "timeline": timeline,
         "event": failure.place.row - failure.place.rows.start + 1,
         "because": [cause.number for cause in failure.because],
-        "between": sorted(known) if failure.compared in offsets and len(known) == 2 else None,
+        "between": sorted(defined) if failure.compared in offsets and len(defined) == 2 else None,
     }

@@ -1,4 +1,8 @@
-"""tidegauge story, tidegauge bundle: from whatever logs there are."""
+"""tidegauge story, tidegauge bundle: from whatever logs there are.
+
+A *story* is what happened to each partition, in sentences. A *bundle* is one file with the parts of logs that check and
+story read, to send to somebody.
+"""
 
 import argparse
 import json
@@ -32,8 +36,9 @@ def story_command(args: argparse.Namespace) -> int:
     if missing:
         raise UsageError(f"story: expected a file or a directory, seen none at {missing[0]}; check the path")
     with ExitStack() as stack:
-        given, selection = stack.enter_context(opened(args.path))
-        paths = [stack.enter_context(open_input(path)).path for path in given]
+        # A bundle is unpacked, and says which part of the logs it was made of.
+        inputs, selection = stack.enter_context(opened(args.path))
+        paths = [stack.enter_context(open_input(path)).path for path in inputs]
         echo_progress = aside if sys.stderr.isatty() and not args.quiet else silent
         story = story_of(paths, echo_progress, chosen_selection(args) or selection)
     if args.json:

@@ -31,7 +31,7 @@ from tidegauge.util.files import elsewhere
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `tidegauge check` to its parser."""
     parser.add_argument(
         "path",
         nargs="*",

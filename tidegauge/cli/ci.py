@@ -14,7 +14,7 @@ PLACES = {"watermark.yml": ".github/workflows/watermark.yml"}
 
 
 def init_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `tidegauge init` to its parser."""
     parser.add_argument("language", choices=[*LANGUAGES], help="the language of the adapter")
     parser.add_argument("folder", nargs="?", default=".", metavar="DIR", help="where to write (default: here)")
 
@@ -47,7 +47,7 @@ def init_command(args: argparse.Namespace) -> int:
 
 
 def summary_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `tidegauge summary` to its parser."""
     parser.add_argument(
         "junit", nargs="+", metavar="FILE", help="JUnit XML: of check --out, probe --junit or pytest --junitxml"
     )

@@ -76,7 +76,7 @@ def _try(name: str, look: Callable[[], str], needed_for: str) -> MachineFinding:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `tidegauge doctor` to its parser."""
     parser.add_argument(
         "--logging",
         metavar="RELEASE",

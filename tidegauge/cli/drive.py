@@ -38,7 +38,7 @@ CLUSTER_WALKS = 200
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `tidegauge drive` to its parser."""
     broker = parser.add_argument_group("the broker (CMD, --kafka, --compare or --cluster)")
     broker.add_argument("command", nargs="*", metavar="CMD", help="the command that starts the broker's adapter, after --")
     broker.add_argument(

@@ -17,7 +17,7 @@ from tidegauge.util.version import PACKAGE_VERSION, SUITE_VERSION
 
 
 def story_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `tidegauge story` to its parser."""
     parser.add_argument("path", nargs="+", help="log files, directories of them, a bundle, or - for standard input")
     parser.add_argument("--json", action="store_true", help="print `story`, `losses`, `known_bugs` and `do` as JSON")
     add_parts(parser)
@@ -50,7 +50,7 @@ def story_command(args: argparse.Namespace) -> int:
 
 
 def bundle_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `tidegauge bundle` to its parser."""
     parser.add_argument("path", nargs="+", help="a log file, or a directory of logs or log directories")
     parser.add_argument("--out", metavar="FILE", default="bundle.tar.gz", help="the file to write (default: bundle.tar.gz)")
     parser.add_argument(

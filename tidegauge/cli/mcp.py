@@ -24,7 +24,7 @@ MOST_COMMANDS, MOST_FAILURES, MOST_SCENARIOS = 1000, 20, 3
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `tidegauge mcp` to its parser."""
     parser.add_argument(
         "--root", metavar="DIR", default=".", help="the directory whose logs and traces may be read (default: this one)"
     )

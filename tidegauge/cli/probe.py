@@ -18,7 +18,7 @@ PATIENCE = 1.5
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `tidegauge probe` to its parser."""
     parser.add_argument("place", nargs="?", metavar="HOST:PORT", help="the address of a broker")
     parser.add_argument("--list", action="store_true", help="list the checks and connect to nothing")
     parser.add_argument(

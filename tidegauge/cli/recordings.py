@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def recheck_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `tidegauge recheck` to its parser."""
     parser.add_argument("file", nargs="+", help="transcripts written by `tidegauge drive --record`")
     add_profile(parser, "the profile to compare with (default: the one they were recorded with)")
     parser.add_argument("--fault", metavar="NAME", help="compare with a reference that has this known bug")
@@ -45,7 +45,7 @@ WRITES = "a page if FILE ends in .html, else JSON"
 
 
 def coverage_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `tidegauge coverage` to its parser."""
     parser.add_argument("file", nargs="+", help="JSON that check or drive wrote with --coverage or --results")
     add_coverage(parser, "--out", "write the sum to FILE")
 

@@ -9,7 +9,7 @@ from tidegauge.util.errors import CONFORMS, FAILS, UsageError
 
 
 def scenario_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `tidegauge scenario` to its parser."""
     parser.add_argument("file", nargs="*", help="scenario files, or names of shipped ones (default: all of these)")
     parser.add_argument(
         "--rewrite", action="store_true", help="write what happens into the files; a file that changes counts as failed"
@@ -50,7 +50,7 @@ def scenario_command(args: argparse.Namespace) -> int:
 
 
 def play_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `tidegauge play` to its parser."""
     parser.add_argument("--save", metavar="FILE", help="write the session to FILE as a transcript")
 
 

@@ -24,7 +24,7 @@ from tidegauge.util.workers import DEFAULT_SEED
 
 
 def convert_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `tidegauge convert` to its parser."""
     parser.add_argument(
         "source", help="NDJSON or Parquet file, Kafka broker log, or a directory of these; - is standard input"
     )
@@ -59,7 +59,7 @@ DEFAULT_PARTS = 4
 
 
 def generate_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `tidegauge generate` to its parser."""
     parser.add_argument(
         "--out",
         required=True,

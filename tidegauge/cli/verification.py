@@ -20,7 +20,7 @@ BUGS_SEED = 1
 
 
 def model_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `tidegauge model` to its parser."""
     parser.add_argument("name", nargs="*", help="models to run, or cfg files of your own (default: all of a tier)")
     parser.add_argument(
         "--tier",
@@ -140,7 +140,7 @@ def _export(chosen: "Sequence[Model]", args: argparse.Namespace) -> int:
 
 
 def prove_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `tidegauge prove` to its parser."""
     parser.add_argument("--group", action="append", help="prove only this group; may be repeated")
     parser.add_argument(
         "--entries", type=positive, default=4, help="size of the largest epoch cache in the bounded proofs (default 4)"
@@ -195,7 +195,7 @@ def _prove(args: argparse.Namespace) -> int:
 
 
 def bugs_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `tidegauge bugs` to its parser."""
     parser.add_argument("name", nargs="*", help="known bugs to test (default: all, compared with the pinned result)")
     parser.add_argument("--seed", type=natural, default=BUGS_SEED, help=f"seed of the walks (default {BUGS_SEED})")
     parser.add_argument("--rewrite", action="store_true", help="pin the result as the expected one")

@@ -71,7 +71,7 @@ class CompressionError(TidegaugeError):
 
 def compress(codec: int, data: bytes) -> bytes:
     """Compress `data` in the framing of `codec`; the same data gives the same bytes."""
-    match codec:
+    match codec:  # a pattern cannot be a bare constant's name: NONE, GZIP, SNAPPY, then LZ4 and ZSTD
         case 0:
             return data
         case 1:
@@ -92,7 +92,7 @@ def decompress(codec: int, data: bytes) -> bytes:
     if not 0 <= codec < len(NAMES):
         raise _unknown(codec)
     try:
-        match codec:
+        match codec:  # NONE, GZIP, SNAPPY, then LZ4 and ZSTD
             case 0:
                 return data
             case 1:

@@ -326,7 +326,7 @@ def pin_results(comparisons: Iterable[PinComparison]) -> Path:
 
 
 def models_table(models: Iterable[Model]) -> str:
-    """Return the models as a Markdown table."""
+    """Return the models as a Markdown table; its last column is about how long TLC takes."""
     lines = ["| module | cfg | expected | states | depth | about |", "|---|---|---|---|---|---|"]
     for model in models:
         expected = model.expect + (f": {model.property}, {model.length} states" if model.property else "")

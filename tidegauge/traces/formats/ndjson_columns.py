@@ -231,13 +231,14 @@ def _read_batch(data: bytes, ends: Ints, traces: Sequence[_Trace]) -> TraceBatch
         table.add(block)
     if table.filled != table.lines:
         raise UnexpectedLineError("an object has more than one line")
-    trace, starts = np.repeat(np.arange(len(traces)), counts), np.concatenate(([0], np.cumsum(counts)))
+    # The number of each event's trace, and where each trace begins.
+    number, starts = np.repeat(np.arange(len(traces)), counts), np.concatenate(([0], np.cumsum(counts)))
     columns, seq = table.columns(starts), table.seq[rows]
-    # The number of the trace that each event names, and in `trace` of the one that it stands in.
-    named = table.named_traces({t.name: number for number, t in enumerate(traces)})[rows]
-    if not ((named == _UNNAMED) | (named == trace)).all():
+    # The number of the trace that each event names: it must be the one that the event stands in.
+    named = table.named_traces({trace.name: place for place, trace in enumerate(traces)})[rows]
+    if not ((named == _UNNAMED) | (named == number)).all():
         raise UnexpectedLineError("an event names another trace than the one it is in")
-    _check_sequence(columns.event[rows], columns.node[rows], seq, trace)
+    _check_sequence(columns.event[rows], columns.node[rows], seq, number)
     stored = columns if isinstance(rows, slice) else Distinct(columns, rows)
     return TraceBatch(stored, config, int((seq >= 0).sum()))
 

@@ -409,6 +409,7 @@ class Reader:
                     continue
                 # Of pages that are said to be uncompressed, too: what the metadata say of a codec need not be true.
                 size, bound = chunk.unpacked_bytes(file), self._max_bytes
+                # The number of rows says nothing of the length of texts; what is stored unpacked may be as long as it is.
                 if chunk.path == EPOCHS:
                     bound = max(LARGEST_TEXTS, chunk.packed_bytes)
                 if size > bound:

@@ -89,6 +89,7 @@ def _node(broker: int) -> int:
 
 
 EPOCH = 0
+"""The leader epoch of a run, as long as it has no election."""
 
 TlcState = Mapping[str, Any]
 
@@ -174,8 +175,9 @@ def _fetch(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
         or (expands and f in dst["pending"] - src["view"]["isr"])
     )
     offset, end = src["end"][f], src["end"][leader]
-    point = {"req_epoch": EPOCH, "req_offset": offset}
-    request = {**point, "req_last_epoch": EPOCH if offset else None}
+    request_key = {"req_epoch": EPOCH, "req_offset": offset}
+    request = {**request_key, "req_last_epoch": EPOCH if offset else None}
+    # A response has the next record, or none at the leader's log end.
     records = {"rec_base": offset, "rec_end": min(offset + 1, end), **({"rec_epoch": EPOCH} if offset < end else {})}
     yield Event(f, "SendFetch", {"peer": leader, **request})
     if expands:
@@ -188,7 +190,7 @@ def _fetch(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
     # followers.
     if dst["end"][f] != offset:
         appended = {"leo_before": offset, "leo": dst["end"][f]}
-        yield Event(f, "HandleFetchResponse", {"peer": leader, **point, **response, **appended})
+        yield Event(f, "HandleFetchResponse", {"peer": leader, **request_key, **response, **appended})
 
 
 def _shrink(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:

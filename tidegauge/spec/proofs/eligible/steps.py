@@ -180,14 +180,15 @@ def change_registration(
         return z3.And(s.isr(s.version, b), stays(b), z3.Not(out(b)), b != lost)
 
     small = below_min_isr(path, size, s.minimum, ElectionPremise.ELIGIBLE_BELOW_MIN_ISR, "change")
+    # Without these premises such brokers stay in the ELR.
     keeps_removed, keeps_lost = path.drops(ElectionPremise.REMOVED_LEAVES), path.drops(ElectionPremise.LOST_LEAVES)
 
     def elr(b: Any) -> Any:
         """State that b is in the new ELR: below min ISR, whoever was in ISR or ELR and is in the ISR no more."""
         removed = z3.BoolVal(False) if keeps_removed else out(b)
-        empty = z3.BoolVal(False) if keeps_lost else b == lost
-        was = z3.Or(s.elr(b), s.isr(s.version, b))
-        return z3.And(small, was, z3.Not(isr(b)), z3.Not(removed), z3.Not(empty))
+        without_log = z3.BoolVal(False) if keeps_lost else b == lost
+        was_eligible = z3.Or(s.elr(b), s.isr(s.version, b))
+        return z3.And(small, was_eligible, z3.Not(isr(b)), z3.Not(removed), z3.Not(without_log))
 
     leader = s.leader(s.current)
     # The leader may stay if it is in the ISR; the controller may also elect another one (a preferred leader).

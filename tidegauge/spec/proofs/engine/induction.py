@@ -135,6 +135,7 @@ def changed(function: Function, *key: Any, to: Any) -> Function:
     """Return the function that gives `to` for the arguments `key` and is `function` elsewhere."""
 
     def after(*arguments: Any) -> Any:
+        """Return the new value at these arguments, as a z3 term."""
         equal = [argument == value for argument, value in zip(arguments, key, strict=True)]
         return z3.If(equal[0] if len(equal) == 1 else z3.And(*equal), to, function(*arguments))
 

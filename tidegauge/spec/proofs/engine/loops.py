@@ -43,9 +43,9 @@ class Loop:
 def split(name: str, namespace: Mapping[str, Any]) -> Loop:
     """Return the helper `name` of `namespace`, cut at its loop.
 
-    The helper must be assignments, one loop and a return. Raises ValueError for another shape, and when the text of the
-    helper is not that of the code that runs. The text is `__source__` in a namespace made from a text, else that of
-    `impl.rules`.
+    The helper must be assignments, one loop and a return. Its text is found in `__source__` of the namespace (rules that
+    were made from a text, mutants), else in the file of `impl.rules`. Raises ValueError for another shape, and when the text
+    is not that of the code that runs.
     """
     text = namespace.get("__source__") or inspect.getsource(rules)
     function = next(s for s in ast.parse(text).body if isinstance(s, ast.FunctionDef) and s.name == name)

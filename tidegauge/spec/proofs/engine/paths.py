@@ -110,18 +110,20 @@ class ProofPath:
         self.memory = {} if memory is None else memory
         self.dropped = dropped
         self.decisions: list[bool] = []
+        # A prefix for each side of a decision that this path did not take, and that may happen.
         self.open_prefixes: list[list[bool]] = []
-        # A prefix for each side that this path did not take.
         self.solver = make_solver()
         self.quantified = contracts is not None
         self.rules = symbolic_rules(namespace, contracts)
+        # (name, formula) to prove, (label, value) that counter-models show, and the integers and truth values of which a
+        # counter-model has the least.
         self.goals: list[tuple[str, Any]] = []
         self.shown: list[tuple[str, Any]] = []
         self.variables: list[Any] = []
         self.truths: list[Any] = []
         self.premises: set[str] = set()
         self.called: set[str] = set()
-        self._decided: dict[int, tuple[Any, bool]] = {}
+        self._decided: dict[int, tuple[Any, bool]] = {}  # by z3's id of the condition
         self._steps = 0
         self._fresh = 0
         self._patterns: list[Any] = []
@@ -336,17 +338,18 @@ def _counter_model(path: ProofPath, name: str, goal: Any) -> CounterModel:
         if path.solver.check(*limits) == z3.sat:
             path.solver.add(*limits)
             break
-    # Without a bound that fits, some model has values beyond 100: the goal is known to have one.
+    # If no bound fits, any model is taken: there is one, as the goal was found to be refuted.
     path.solver.check()
     model = path.solver.model()
     for value in path.variables:
-        # One value after the other: what is chosen for the first ones is fixed when the next is made small.
+        # One value after the other: each is fixed before the next is made small. Where the solver finds no least value it
+        # stays as in the model.
         least = _least(path.solver, value)
         path.solver.add(value == (model.eval(value, model_completion=True) if least is None else least))
     for truth in path.truths:
         # True only where false is impossible: the same text in every process.
         path.solver.add(truth == (path.solver.check(z3.Not(truth)) != z3.sat))
-    # Undecided now: the model from before stays, which is no least one.
+    # If the solver cannot decide any more, the model from before stays, which need not be the least.
     if path.solver.check() == z3.sat:
         model = path.solver.model()
     values = {label: evaluate(model, value) for label, value in path.shown}

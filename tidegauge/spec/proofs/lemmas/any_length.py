@@ -244,7 +244,7 @@ def any_truncation_table(path: ProofPath, _: int) -> None:
 
 
 def any_divergence_table(path: ProofPath, _: int) -> None:
-    """Prove when a fetch reads, diverges or is out of range, at any length."""
+    """Prove when a leader reads, diverges or is out of range for a fetch, at any length; `divergence_table` says more."""
     log = any_log(path, "leader")
     fetch_offset = path.integer("fetch_offset", low=0)
     last = path.integer("last_fetched_epoch", low=UNDEFINED)
@@ -252,6 +252,7 @@ def any_divergence_table(path: ProofPath, _: int) -> None:
     decision, epoch, end = path.call(
         "fetch_decision", log.epochs, log.starts, log.log_start, log.log_end, fetch_offset, last
     )
+    # A fetch without a last fetched epoch, as a follower with an empty cache sends it: only offsets are compared.
     absent, too_low = last == UNDEFINED, fetch_offset < log.log_start
     plain_out = z3.And(absent, z3.Or(too_low, fetch_offset > log.log_end))
     out = z3.Or(plain_out, z3.And(z3.Not(absent), z3.Or(own_end == UNDEFINED, too_low)))

@@ -170,7 +170,10 @@ def row_t2_is_redundant(path: ProofPath, entries: int) -> None:
 
 
 def divergence_table(path: ProofPath, entries: int) -> None:
-    """Prove the table of READ, DIVERGING and OUT_OF_RANGE, and the promise of READ."""
+    """Prove when a leader reads, diverges or is out of range for a fetch.
+
+    Also the promise of READ: it starts inside the log, and no record before it is newer than the fetch's last epoch.
+    """
     log = well_formed_log(path, "leader", entries)
     fetch_offset = path.integer("fetch_offset", low=0)
     last = path.integer("last_fetched_epoch", low=UNDEFINED)
@@ -180,6 +183,7 @@ def divergence_table(path: ProofPath, entries: int) -> None:
     # A fetch without a last fetched epoch, as a follower with an empty cache sends it.
     absent = last == UNDEFINED
     too_low = fetch_offset < log.log_start
+    # An epoch newer than the whole cache: OffsetsForLeaderEpoch would have no response (row L3).
     unanswered = z3.And(z3.Not(absent), all_of(e < last for e in log.epochs))
     # The response as one term: the rows are disjoint, so their order does not matter.
     response_epoch: Any = last
@@ -187,6 +191,7 @@ def divergence_table(path: ProofPath, entries: int) -> None:
     for row in expected_response(log, last):
         response_epoch = z3.If(row.condition, row.epoch, response_epoch)
         response_end = z3.If(row.condition, row.end, response_end)
+    # The two columns of the table: without an epoch only offsets are compared.
     plain_out = z3.And(absent, z3.Or(too_low, fetch_offset > log.log_end))
     out = z3.Or(plain_out, z3.And(z3.Not(absent), z3.Or(unanswered, too_low)))
     diverges = z3.And(z3.Not(absent), z3.Not(out), z3.Or(response_epoch < last, response_end < fetch_offset))

@@ -3,7 +3,8 @@
 A step takes a path, the run of the lemma that the step keeps the invariant, and a state `s`; it returns the next state. What
 it leaves open is a fresh integer or set on the path: a broker, an epoch, an offset. It assumes what must hold for the step
 to happen. `path.call` runs a rule of `impl.rules`; `path.decide` forks the lemma by a condition. A step that does not happen
-returns `s`. An assumption with a `CommittedPremise` can be dropped, to show that it is needed; `path.drops` says that it is.
+returns `s`. An assumption with a `CommittedPremise` can be dropped, to show that it is needed; `path.drops` returns whether
+it is dropped.
 
 `ClusterState` describes the members of a state. The ones read most: `s.known(b)`, the latest epoch that broker b has
 learned; `s.hist(e, o)`, the epoch of the record at o in the log of epoch e's leader; `s.asked(e, b)`, the highest log end at

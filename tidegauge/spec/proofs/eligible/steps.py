@@ -3,7 +3,7 @@
 A step takes a path, the run of the lemma that the step keeps the invariant, and a state `s`; it returns the next state. What
 it leaves open is a fresh integer or set on the path: a broker, an epoch, a version. It assumes what must hold for the step
 to happen. `path.call` runs a rule of `impl.rules`; `path.decide` forks the lemma by a condition. An assumption with an
-`ElectionPremise` can be dropped, to show that it is needed; `path.drops` says that it is.
+`ElectionPremise` can be dropped, to show that it is needed; `path.drops` returns whether it is dropped.
 
 A version is what one record of the metadata log made of the registration. A set of brokers is a function from a broker to
 the formula that it is in the set. The ELR is the eligible leader replicas (KIP-966). `RegistrationState` describes the

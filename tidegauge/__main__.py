@@ -5,7 +5,7 @@ import sys
 
 
 def run() -> int:
-    """Run the command line; a second kind of end than its own, a signal or a closed pipe, is told in one line."""
+    """Run the command line and return its exit code, also when a signal or a closed pipe ends it while it loads."""
     import signal  # noqa: PLC0415  not before the current directory has left the path of modules
 
     from tidegauge.cli.terminal import interrupted, nobody_reads  # noqa: PLC0415  Ctrl-C may come while the rest loads

@@ -214,18 +214,20 @@ def check(
     selection = selection_of(topics, partitions, begin, end)
     if traces and selection is not None:
         raise UsageError("check: expected broker logs to select topics or times from, seen a trace; leave one of them out")
-    with opened(paths) as (given, part):
-        how = CheckOptions(_profile(profile, release), layout, selection or part)
-        reports = [check_in_parallel(given, how, processes)] if given else []
+    # A bundle is unpacked to paths of its own, and says which part of the logs it was made of.
+    with opened(paths) as (inputs, bundled_part):
+        how = CheckOptions(_profile(profile, release), layout, selection or bundled_part)
+        reports = [check_in_parallel(inputs, how, processes)] if inputs else []
         if traces:
             reports.append(check_parts([part_of_traces(traces)], how))
         judged = reports[0] if len(reports) == 1 else merge_reports(reports, how.explained)
-        # Of lines and files, as the command tells it: a trace in memory has none.
-        story = story_of(given, selection=how.selection) if given else None
-        return _view(judged if story is None else replace(judged.with_story(story), files=tuple(files_at(given))))
+        # A story is about lines of files: traces in memory have none.
+        story = story_of(inputs, selection=how.selection) if inputs else None
+        return _view(judged if story is None else replace(judged.with_story(story), files=tuple(files_at(inputs))))
 
 
 def _path(source: str | os.PathLike[str]) -> str:
+    """Return a path as a string. Raises UsageError for what is no path, such as a list of them."""
     try:
         return os.fspath(source)
     except TypeError:
@@ -234,6 +236,7 @@ def _path(source: str | os.PathLike[str]) -> str:
 
 
 def _profile(profile: str | None, release: str | Mapping[int, str] | None) -> str | None:
+    """Return the name of the profile to judge by, None for that of the input; releases by broker become "1=...,2=..."."""
     if profile is not None and release is not None:
         raise UsageError(f"expected a profile or a release, seen both, {profile} and {release}; leave one out")
     if isinstance(release, Mapping):
@@ -242,7 +245,7 @@ def _profile(profile: str | None, release: str | Mapping[int, str] | None) -> st
 
 
 def _view(judged: JudgedReport) -> Report:
-    """Return the public report: the JSON of `check --json` as an object."""
+    """Return the public report on what was judged, made from the JSON of `check --json`."""
     data = as_json(judged)
     return Report(
         verdict=data["verdict"],
@@ -266,6 +269,7 @@ def _view(judged: JudgedReport) -> Report:
 
 
 def _failure(data: dict[str, Any]) -> RuleFailure:
+    """Return a failure from its JSON, an item of `explanations`."""
     return RuleFailure(
         because=tuple(Cause(**cause) for cause in data["because"]),
         partition=data["tp"],
@@ -275,11 +279,13 @@ def _failure(data: dict[str, Any]) -> RuleFailure:
 
 
 def _step(data: dict[str, Any]) -> StoryStep:
+    """Return a step from its JSON, an item of `story`: keys that all kinds have become attributes, the others `fields`."""
     own = {name: data[name] for name in ("kind", "partition", "node", "time", "source")}
     return StoryStep(**own, fields={name: value for name, value in data.items() if name not in own})
 
 
 def _frozen(value: Any) -> Any:
+    """Return a list as a tuple, anything else as it is: the classes of the report are immutable."""
     return tuple(value) if isinstance(value, list) else value
 
 

@@ -1,4 +1,9 @@
-"""tidegauge check."""
+"""tidegauge check: options, the choice of a way to judge, and what is printed and written.
+
+The input is judged in one of three ways: complete inputs in processes of this machine, inputs on Spark (--spark), and an
+input that grows (--follow, with or without --spark). All give a `Report`. `aside` prints to standard error, `echo` to
+standard output. The packages are imported where they are used: --help must not wait for them.
+"""
 
 import argparse
 import sys
@@ -26,7 +31,7 @@ from tidegauge.util.files import elsewhere
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `tidegauge check` to its parser."""
     parser.add_argument(
         "path",
         nargs="*",
@@ -58,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace, stack: ExitStack) -> int:
-    """Check the arguments, judge, and print or write the report; return the exit code."""
+    """Check the arguments, judge, and print or write the report; return the exit code. `stack` keeps opened inputs."""
     from tidegauge.bundle.reading import BundledPath, opened
     from tidegauge.conformance.checking.check import CheckOptions
     from tidegauge.conformance.checking.inputs import open_input
@@ -75,14 +80,14 @@ def _run(args: argparse.Namespace, stack: ExitStack) -> int:
         return CONFORMS
     if not args.path:
         raise UsageError("check: expected a path, seen none; name a file or a directory, or - for standard input")
-    # Before the work: a directory that cannot be written must not cost an hour of judging.
-    # But what refuses --out leaves none: logs that are followed, below.
+    # Before the work: a directory that cannot be written must not cost an hour of judging. Not with --follow alone, which
+    # refuses --out (_source_of): then none must be made.
     out = directory(args.out) if args.out and (args.spark or not args.follow) else None
     # Progress is for a person, not for the log of a CI job.
     watched = sys.stderr.isatty() and not args.quiet
     paths, selection = (args.path, None) if args.follow else stack.enter_context(opened(args.path))
     if not args.follow and not args.spark:
-        # A pipe is read twice: by the judge, and by whoever tells what happened.
+        # Of a pipe a copy is made: it is read twice, by the judge and by the story of what happened.
         sources = [(path, stack.enter_context(open_input(path))) for path in paths]
         paths = [BundledPath(str(copy.path), copy.name) if copy.path != Path(path) else path for path, copy in sources]
     selected = chosen_selection(args) or selection
@@ -96,7 +101,7 @@ def _run(args: argparse.Namespace, stack: ExitStack) -> int:
         writable(args.results)
     if args.until_idle and not args.follow:
         raise UsageError("check: expected --until-idle with --follow, seen it alone; add --follow or leave --until-idle out")
-    # That the judge is compiled is said in a log, too: it explains why the first run takes longer.
+    # That the judge is compiled is announced even where nobody watches: it explains in a log why the first run takes longer.
     LISTENER.announcement, LISTENER.progress = silent if args.quiet else aside, aside if watched else silent
     # Failures are printed as they come; with --json the output is the report alone, so they go to standard error.
     try:
@@ -109,19 +114,19 @@ def _run(args: argparse.Namespace, stack: ExitStack) -> int:
         else:
             report = check_in_parallel(paths, how, args.processes, aside if watched else silent)
     except KeyboardInterrupt:
-        # Whoever ends the command wants nothing of it left.
+        # Ctrl-C also ends a compilation that goes on in the background.
         LISTENER.give_up()
         raise
-    # Apart from the judging: no verdict and no exit code hangs on it. A trace that grows, and what is at a URI, has none; of
-    # logs that grow the report has it already.
+    # The story of what happened, apart from the judging: no verdict and no exit code depends on it. A growing trace and what
+    # is at a URI have none; for growing logs the report has it already.
     if not args.follow:
         report = report.with_story(story_of([path for path in paths if not is_uri(str(path))], selection=how.selection))
-    # A path that grows or that Spark reads is not looked into a second time.
+    # Which files the report is about. A path that grows or that Spark reads is not looked into a second time.
     if not args.follow and not args.spark:
         report = replace(report, files=tuple(files_at(paths)))
     echo(json_text(report) if args.json else as_text(report, colour=colour(), everything=args.all))
     if out is not None:
-        # The template engine and the XML library take a tenth of a second to load: only who wants the files waits for them.
+        # Imported only here: the template engine and the XML library take a tenth of a second to load.
         from tidegauge.conformance.report.html import write_html
         from tidegauge.conformance.report.junit import write_junit
 
@@ -174,7 +179,7 @@ def _follow_arguments(parser: argparse.ArgumentParser) -> None:
 def _followed(
     args: argparse.Namespace, how: "CheckOptions", say: Callable[[str], None], note: Callable[[str], None]
 ) -> "Report":
-    """Follow the input and return the report. `say` prints failures, `note` all other news."""
+    """Follow the input that grows until it ends, and return the report. `say` prints failures, `note` all other news."""
     if args.spark:
         return _on_spark(args, how, say, note)
     from tidegauge.conformance.follow.loop import follow, publisher
@@ -185,7 +190,7 @@ def _followed(
 def _on_spark(
     args: argparse.Namespace, how: "CheckOptions", say: Callable[[str], None], note: Callable[[str], None]
 ) -> "Report":
-    """Follow a directory on Spark; return the report. Raises UsageError."""
+    """Follow a directory on Spark and return the report. Raises UsageError for options that do not go with that."""
     if len(args.path) != 1:
         raise UsageError(f"check --spark --follow: expected one directory, seen {len(args.path)} paths")
     for name, option in LOG_OPTIONS.items():
@@ -201,7 +206,10 @@ def _on_spark(
 
 
 def _source_of(args: argparse.Namespace, how: "CheckOptions", publish: "Publish") -> "Source":
-    """Make the source for the one path. Raises UsageError for what cannot be followed."""
+    """Return the source to follow, made for the one path: standard input, broker logs or a file of NDJSON.
+
+    `publish` is called with each piece of news. Raises UsageError for what cannot be followed.
+    """
     from tidegauge.conformance.checking.inputs import is_parquet
     from tidegauge.conformance.follow.broker_logs import BrokerLogs
     from tidegauge.conformance.follow.ndjson import NdjsonFile, StandardInput
@@ -215,7 +223,7 @@ def _source_of(args: argparse.Namespace, how: "CheckOptions", publish: "Publish"
             f"check --follow: {uri}: expected a path of this machine, seen a URI; "
             "add --spark to follow Parquet where it lies"
         )
-    # A file of Parquet magic is no log, whatever its name.
+    # A file that begins with Parquet's magic bytes is no log, whatever its name.
     broker_logs = path != STDIN and (Path(path).is_dir() or (not is_parquet(Path(path)) and is_log(Path(path))))
     for name, option in COMPLETE_INPUT_OPTIONS.items():
         if getattr(args, name) and not (broker_logs and name == "layout"):

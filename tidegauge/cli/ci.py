@@ -14,7 +14,7 @@ PLACES = {"watermark.yml": ".github/workflows/watermark.yml"}
 
 
 def init_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `tidegauge init` to its parser."""
     parser.add_argument("language", choices=[*LANGUAGES], help="the language of the adapter")
     parser.add_argument("folder", nargs="?", default=".", metavar="DIR", help="where to write (default: here)")
 
@@ -28,10 +28,11 @@ def init_command(args: argparse.Namespace) -> int:
     folder = directory(args.folder)
     shipped = (resources("tidegauge") / "drive" / "examples" / args.language).iterdir()
     files = {PLACES.get(file.name, file.name): file for file in shipped if file.is_file()}
-    there = sorted(name for name in files if (folder / name).exists())
-    if there:
+    # Nothing of the user's is overwritten.
+    existing = sorted(name for name in files if (folder / name).exists())
+    if existing:
         raise UsageError(
-            f"init: expected a directory without {there[0]}, seen it in {folder}; name another, or move it away"
+            f"init: expected a directory without {existing[0]}, seen it in {folder}; name another, or move it away"
         )
     for name, file in files.items():
         target = folder / name
@@ -46,7 +47,7 @@ def init_command(args: argparse.Namespace) -> int:
 
 
 def summary_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `tidegauge summary` to its parser."""
     parser.add_argument(
         "junit", nargs="+", metavar="FILE", help="JUnit XML: of check --out, probe --junit or pytest --junitxml"
     )
@@ -69,9 +70,9 @@ def summary_command(args: argparse.Namespace) -> int:
 
     runs = [read_cases(Path(file)) for file in args.junit]
     known = known_failures(Path(args.known)) if args.known else {}
-    summary = summarize(
-        ", ".join(dict.fromkeys(name for name, _ in runs)), [case for _, cases in runs for case in cases], known
-    )
+    # The names of the test suites, each once.
+    title = ", ".join(dict.fromkeys(name for name, _ in runs))
+    summary = summarize(title, [case for _, cases in runs for case in cases], known)
     text = markdown(summary)
     echo(text.rstrip())
     if args.markdown:

@@ -12,16 +12,18 @@ from tidegauge.util.errors import BAD, CONFORMS, SpecError
 
 @dataclass(frozen=True)
 class MachineFinding:
-    """A program or package that was looked for; `needed_for` lists what does not work without it."""
+    """A program or package that was looked for."""
 
     name: str
-    found: bool
+    present: bool
     says: str
+    """version and place, or what to do about it"""
     needed_for: str
+    """what does not work without it"""
 
 
 def examine() -> tuple[MachineFinding, ...]:
-    """Look for Python, the packages, Java and TLC (whose digest is checked)."""
+    """Return a finding each on Python, the packages, Java and TLC (whose digest is checked)."""
     return (
         MachineFinding("Python", sys.version_info >= (3, 11), platform.python_version(), "everything; 3.11 or newer"),
         *(_package(name, needed_for) for name, needed_for in _PACKAGES),
@@ -41,6 +43,7 @@ _PACKAGES = (
 
 
 def _package(name: str, needed_for: str) -> MachineFinding:
+    """Return the finding on a Python package, by its name on PyPI."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -50,7 +53,7 @@ def _package(name: str, needed_for: str) -> MachineFinding:
 
 
 def _java() -> str:
-    """Return the Java runtime that is used. Raises SpecError."""
+    """Return version and place of the Java runtime that is used. Raises SpecError."""
     from tidegauge.util.java import find_java
 
     java = find_java()
@@ -58,12 +61,14 @@ def _java() -> str:
 
 
 def _tlc() -> str:
+    """Return the place of the jar that holds TLC. Raises SpecError."""
     from tidegauge.spec.tlc.tlc import find_jar
 
     return f"{find_jar()}, sha256 checked"
 
 
 def _try(name: str, look: Callable[[], str], needed_for: str) -> MachineFinding:
+    """Return the finding on a program: present with what `look` returns, or missing with the message that it raises."""
     try:
         return MachineFinding(name, True, look(), needed_for)
     except SpecError as problem:
@@ -71,7 +76,7 @@ def _try(name: str, look: Callable[[], str], needed_for: str) -> MachineFinding:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `tidegauge doctor` to its parser."""
     parser.add_argument(
         "--logging",
         metavar="RELEASE",
@@ -91,22 +96,22 @@ def run(args: argparse.Namespace) -> int:
     from tidegauge.drive.kafka_process.builds import find_maven
 
     maven = find_maven()
-    fetches = "tidegauge drive --kafka without --jars: Maven fetches the jars of a release"
-    waits = (
+    maven_needed_for = "tidegauge drive --kafka without --jars: Maven fetches the jars of a release"
+    compiler_needed_for = (
         "tidegauge drive --kafka, which cannot report lag times without it, and --controller, which otherwise waits in real "
         "time for everything that expires; install gcc or clang"
     )
     findings = (
         *examine(),
-        MachineFinding("Maven", maven is not None, maven or "no mvn on PATH", fetches),
-        # On other systems no library can be preloaded, whatever is installed.
-        *([MachineFinding("C compiler", *_compiles(), waits)] if sys.platform == "linux" else []),
+        MachineFinding("Maven", maven is not None, maven or "no mvn on PATH", maven_needed_for),
+        # The compiled library is preloaded into a driven process, which works on Linux only.
+        *([MachineFinding("C compiler", *_compiles(), compiler_needed_for)] if sys.platform == "linux" else []),
     )
     for finding in findings:
-        echo(f"{'found  ' if finding.found else 'MISSING'}  {finding.name}: {finding.says}")
-        if not finding.found:
+        echo(f"{'found  ' if finding.present else 'MISSING'}  {finding.name}: {finding.says}")
+        if not finding.present:
             echo(f"         needed for: {finding.needed_for}")
-    return CONFORMS if all(finding.found for finding in findings) else BAD
+    return CONFORMS if all(finding.present for finding in findings) else BAD
 
 
 def _compiles() -> tuple[bool, str]:

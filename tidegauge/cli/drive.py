@@ -1,4 +1,11 @@
-"""tidegauge drive."""
+"""tidegauge drive: a broker or a KRaft controller is taken step by step through paths, and compared with the reference.
+
+A *node* is what is driven: an adapter, which is the user's program around a broker of any make (CMD), or a *build* of Kafka,
+a release or a checkout (--kafka). A *case* or path is a sequence of steps from an initial state. A *cover* is paths that
+take every local step of a model's state graph. A *profile* is the switches of one generation of the protocol, by which the
+reference behaves. A *finding* (F1 .. F13) is a bug of Kafka that this project found. The functions take the parsed options,
+`args`; those that drive something print their results and return the exit code.
+"""
 
 import argparse
 from collections.abc import Callable, Sequence
@@ -25,12 +32,13 @@ if TYPE_CHECKING:
     from tidegauge.impl.profiles import Profile
 
 SECONDS = 10.0
+"""Without output from an adapter, before it counts as hung."""
 CONTROLLER_WALKS = 100
 CLUSTER_WALKS = 200
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `tidegauge drive` to its parser."""
     broker = parser.add_argument_group("the broker (CMD, --kafka, --compare or --cluster)")
     broker.add_argument("command", nargs="*", metavar="CMD", help="the command that starts the broker's adapter, after --")
     broker.add_argument(
@@ -146,29 +154,35 @@ def run(args: argparse.Namespace) -> int:
     progress = silent if args.quiet else aside
     if args.cluster:
         return _cluster(args, progress)
-    _refuse(args)
+    _refuse_combinations(args)
     build = _build(args)
     if args.baseline and build is not None:
         return _against_baseline(args, build, progress)
     from tidegauge.impl.profiles import SAFE
     from tidegauge.impl.releases import RELEASE, profile_named
 
-    named = chosen_profile(args)
-    asked_for = profile_named(named or (SAFE.name if build is None else f"{RELEASE}{build.release}"))
-    compared_with = (build.note,) if build is not None and build.note and not named else ()
+    # Without a named profile: the one of the build's release, SAFE for an adapter.
+    profile_name = chosen_profile(args)
+    expected = profile_named(profile_name or (SAFE.name if build is None else f"{RELEASE}{build.release}"))
+    # The note of a build says why it has the profile of that release, where its version names none.
+    notes = (build.note,) if build is not None and build.note and not profile_name else ()
     if args.controller and build is not None:
-        return _controller(args, build, asked_for, compared_with, progress)
-    return _one_broker(args, build, asked_for, compared_with, progress)
+        return _controller(args, build, expected, notes, progress)
+    return _one_broker(args, build, expected, notes, progress)
 
 
 def _one_broker(
     args: argparse.Namespace,
     build: "KafkaBuild | None",
-    asked_for: "Profile",
-    compared_with: Sequence[str],
+    expected: "Profile",
+    notes: Sequence[str],
     progress: Callable[[str], None],
 ) -> int:
-    """Drive one broker: covers of graphs, scenarios, and random walks. `build`: None for an adapter's."""
+    """Drive one broker through covers of graphs, scenarios and random walks; print and write the results.
+
+    `build` is None for an adapter. `expected` is the profile the broker is expected to have, `notes` are lines of the
+    report.
+    """
     from tidegauge.drive.broker.reference import reference
     from tidegauge.drive.broker.transcript import BROKER_FORMAT
     from tidegauge.drive.paths import unsafe_or_repaired
@@ -181,47 +195,52 @@ def _one_broker(
 
     with _broker(args, build) as node:
         progress(f"{node.capabilities.name} speaks the contract")
-        seen = unsafe_or_repaired.ask(node, asked_for)
-        profile = asked_for.without(seen.repaired)
+        # A broker that has repaired a bug of its generation is right: it is compared with that generation repaired.
+        repairs = unsafe_or_repaired.ask(node, expected)
+        profile = expected.without(repairs.repaired)
         paths = chosen_paths(_choice(args), node.capabilities, profile, progress)
         # A scenario is shown with its reports, which only a recorder keeps.
         recorder = Recorder(paths.cases) if args.record or paths.named else None
         # Only a process of Kafka has a log that the suite knows; an adapter's log is its own.
         lines = getattr(node, "log_lines", lambda _: ())
-        notes = (*compared_with, *paths.coverage, *unsafe_or_repaired.report_lines(seen, asked_for))
-        shown = drive(node, paths.cases, reference(profile), notes, recorder, progress, lines)
+        notes = (*notes, *paths.coverage, *unsafe_or_repaired.report_lines(repairs, expected))
+        drive_run = drive(node, paths.cases, reference(profile), notes, recorder, progress, lines)
         recorded = recorder.recorded() if recorder is not None else ()
         if args.record:
             write(Path(args.record), BROKER_FORMAT, node.capabilities, profile.name, recorded)
     reports = dict(recorded)
     for scenario in paths.named:
         echo(shown_text(scenario, reports[scenario.case], node.capabilities.name))
-    differs_at = {difference.case: difference.at for difference in shown.played.differences}
+    differs_at = {difference.case: difference.at for difference in drive_run.played.differences}
     for name, case in paths.scenarios.items():
         if case in differs_at:
             echo(f"scenario {name} differs after {differs_at[case]} steps")
-    echo(text_of(shown))
+    echo(text_of(drive_run))
     if args.export_junit and build is not None:
-        _export(args.export_junit, shown, reference(profile), build)
+        _export(args.export_junit, drive_run, reference(profile), build)
     if args.coverage or args.results:
         from tidegauge.conformance.report.results import write_results
         from tidegauge.drive.coverage import exercised_by_run, results_of_run
 
-        exercised = exercised_by_run(shown.name, paths.cases, differs_at, profile)
+        exercised = exercised_by_run(drive_run.name, paths.cases, differs_at, profile)
         if args.coverage:
             recordings.report_coverage(exercised, args.coverage)
         if args.results:
-            write_results(results_of_run(shown, exercised, profile, args.target), args.results)
+            write_results(results_of_run(drive_run, exercised, profile, args.target), args.results)
     if on_github():
-        for line in annotations(shown.name, [failure.text for failure in shown.failures]):
+        for line in annotations(drive_run.name, [failure.text for failure in drive_run.failures]):
             echo(line)
     if args.badge:
-        Path(args.badge).write_text(_badge(shown), encoding="utf-8")
-    return shown.exit_code
+        Path(args.badge).write_text(_badge(drive_run), encoding="utf-8")
+    return drive_run.exit_code
 
 
 def _cluster(args: argparse.Namespace, progress: Callable[[str], None]) -> int:
-    """Drive a whole partition, on brokers of several builds and an adapter: on walks of their cluster, or a finding."""
+    """Drive a whole partition on brokers of several builds, and an adapter if there is one; print the results.
+
+    They play random walks of their cluster, or the path of a finding (--finding); each gets the others' requests and
+    responses.
+    """
     from contextlib import ExitStack
 
     from tidegauge.drive.broker.reference import reference
@@ -240,7 +259,7 @@ def _cluster(args: argparse.Namespace, progress: Callable[[str], None]) -> int:
     from tidegauge.impl.releases import RELEASE, profile_named, profiles_named
 
     _refuse_beside_cluster(args)
-    # Refuses a name that is none before a broker is started.
+    # Before a broker is started: raises for a name that is no finding.
     is_controlled = bool(args.finding) and needs_controller(args.finding)
     builds = {name: build_of(name) for name in dict.fromkeys(args.cluster)}
     with ExitStack() as until_done:
@@ -257,19 +276,20 @@ def _cluster(args: argparse.Namespace, progress: Callable[[str], None]) -> int:
         ]
         if args.command:
             adapter = until_done.enter_context(StdioNode(args.command, args.timeout))
-            asked_for = profile_named(chosen_profile(args) or SAFE.name)
-            repaired = unsafe_or_repaired.ask(adapter, asked_for).repaired
-            members.append(ClusterMember(adapter.capabilities.name, adapter, reference(asked_for.without(repaired))))
+            expected = profile_named(chosen_profile(args) or SAFE.name)
+            repaired = unsafe_or_repaired.ask(adapter, expected).repaired
+            members.append(ClusterMember(adapter.capabilities.name, adapter, reference(expected.without(repaired))))
         for note in dict.fromkeys(build.note for build in builds.values() if build.note):
             echo(note)
+        # The profile of the controller that these brokers' cluster would have.
         profiles = ",".join(f"{node}={member.reference.profile.name}" for node, member in enumerate(members, 1))
         controller = profiles_named(profiles, range(1, len(members) + 1)).controller
         models = [member.model for member in members]
-        of_controller: DriveRun[Any] | None = None
+        controller_run: DriveRun[Any] | None = None
         if args.finding:
             node, opening = None, None
             if is_controlled:
-                # The controller is of the first release.
+                # The controller is of the first build.
                 controller = members[0].reference.profile
                 node = until_done.enter_context(ControllerNode(builds[args.cluster[0]]))
                 opening = node.opening()
@@ -277,23 +297,27 @@ def _cluster(args: argparse.Namespace, progress: Callable[[str], None]) -> int:
             run = play_cluster(members[: len(finding.path.cases)], [finding.path], progress)
             # The controller plays its part of the path apart from the brokers.
             if node is not None and finding.control is not None:
-                case, expected = finding.control, controller_reference(controller)
-                of_controller = drive(node, [case], expected, (), None, progress, node.log_lines)
+                case, model = finding.control, controller_reference(controller)
+                controller_run = drive(node, [case], model, (), None, progress, node.log_lines)
             head = finding_text(run, finding.control_steps)
         else:
-            drawn = args.walks or CLUSTER_WALKS
-            run = play_cluster(members, cluster_walks(models, controller, args.seed, drawn), progress)
-            head = f"{drawn} walks of seed {args.seed}"
+            walk_count = args.walks or CLUSTER_WALKS
+            run = play_cluster(members, cluster_walks(models, controller, args.seed, walk_count), progress)
+            head = f"{walk_count} walks of seed {args.seed}"
     echo(head)
-    if of_controller is not None:
-        echo(text_of(of_controller))
+    if controller_run is not None:
+        echo(text_of(controller_run))
     echo(cluster_text(run))
-    codes = {run.exit_code, run.exit_code if of_controller is None else of_controller.exit_code}
+    codes = {run.exit_code, run.exit_code if controller_run is None else controller_run.exit_code}
+    # A failure outweighs "nothing could be decided", although its code is lower.
     return FAILS if FAILS in codes else max(codes)
 
 
 def _refuse_beside_cluster(args: argparse.Namespace) -> None:
-    """Refuse what does not go with --cluster. A profile is the adapter's: builds of Kafka have that of their release."""
+    """Raise UsageError for options that do not go with --cluster.
+
+    --profile needs an adapter, whose profile it is: a build of Kafka has that of its release.
+    """
     besides = ("kafka", "jars", "controller", "smoke", "cover", "graph", "scenarios", "scenario", "record", "badge")
     others = ("baseline", "summary", "junit", "export_junit", "coverage", "results")
     seen = [name for name in (*besides, *others) if getattr(args, name)]
@@ -306,11 +330,11 @@ def _refuse_beside_cluster(args: argparse.Namespace) -> None:
 
 
 def _choice(args: argparse.Namespace) -> "Choice":
-    """Return which paths of a broker the options ask for."""
+    """Return which paths the options choose for a broker."""
     from tidegauge.drive.paths.graphs import ON_THE_WIRE, USUAL
     from tidegauge.drive.paths.selection import Choice
 
-    # A release of Kafka is known to have F2 and F3: only of another broker is it asked whether they are repaired.
+    # Releases of Kafka have the bugs F2 and F3, that is known; any other broker may have repaired them, and is tried first.
     return Choice(
         graphs=ON_THE_WIRE if args.kafka else USUAL,
         covered=args.graph or (),
@@ -325,7 +349,7 @@ def _choice(args: argparse.Namespace) -> "Choice":
 
 
 def _against_baseline(args: argparse.Namespace, build: "KafkaBuild", progress: Callable[[str], None]) -> int:
-    """Take two builds through the same paths, and show where the second differs."""
+    """Take the build of --baseline and then `build` through the same paths; print where the second differs."""
     from tidegauge.drive.broker.reference import reference
     from tidegauge.drive.broker.transcript import BROKER_FORMAT
     from tidegauge.drive.controller.node import ControllerNode
@@ -342,24 +366,25 @@ def _against_baseline(args: argparse.Namespace, build: "KafkaBuild", progress: C
     profile = profile_named(chosen_profile(args) or f"{RELEASE}{before.release}")
     notes: list[str] = [before.note] if before.note else []
     comparison: Comparison[Any]
+    # The same twice, for two kinds of node: `coverage` are lines on what the paths exercise.
     if args.controller:
-        expected, form = controller_reference(profile), CONTROLLER_FORMAT
+        controller_model = controller_reference(profile)
         with ControllerNode(before) as node:
-            paths, more = _controller_paths(args, node, profile)
+            paths, coverage = _controller_paths(args, node, profile)
             progress(f"{node.capabilities.name}: {len(paths):,} paths")
-            recorded = driven(node, paths, expected, form)
+            controller_transcript = driven(node, paths, controller_model, CONTROLLER_FORMAT)
         with ControllerNode(build) as changed:
             progress(f"{changed.capabilities.name}: the same paths")
-            comparison = changes_from(recorded, changed, expected, progress)
+            comparison = changes_from(controller_transcript, changed, controller_model, progress)
     else:
         with KafkaNode(before) as broker:
             chosen = chosen_paths(_choice(args), broker.capabilities, profile, progress)
             progress(f"{broker.capabilities.name}: {len(chosen.cases):,} paths")
-            did, more = driven(broker, chosen.cases, reference(profile), BROKER_FORMAT), list(chosen.coverage)
+            transcript, coverage = driven(broker, chosen.cases, reference(profile), BROKER_FORMAT), list(chosen.coverage)
         with KafkaNode(build) as other:
             progress(f"{other.capabilities.name}: the same paths")
-            comparison = changes_from(did, other, reference(profile), progress)
-    for line in (*notes, *more):
+            comparison = changes_from(transcript, other, reference(profile), progress)
+    for line in (*notes, *coverage):
         echo(line)
     echo(text_of(comparison))
     if args.summary:
@@ -370,12 +395,13 @@ def _against_baseline(args: argparse.Namespace, build: "KafkaBuild", progress: C
 
 
 def _compare(args: argparse.Namespace) -> int:
-    """Compare two recorded releases, of brokers or of controllers."""
+    """Compare two recordings, of releases or in transcripts, of brokers or of controllers; print where they differ."""
     from tidegauge.drive.broker.transcript import BROKER_FORMAT
     from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
     from tidegauge.drive.runner.compare import Comparison, compare, text_of
     from tidegauge.drive.runner.transcript import BROKER, CONTROLLER, place_named, read
 
+    # Nothing is driven, so every option that says what to drive, on which paths, or what to write of it is refused.
     paths = ("smoke", "cover", "graph", "walks", "scenarios", "scenario")
     written = ("record", "export_junit", "badge", "coverage", "results", "summary", "junit")
     others = ("command", "kafka", "jars", "baseline", *paths, *written)
@@ -391,7 +417,7 @@ def _compare(args: argparse.Namespace) -> int:
 
 
 def _export_findings(args: argparse.Namespace) -> int:
-    """Write the tests of findings, for a release that need not be here."""
+    """Write the JUnit tests of findings, for Kafka's tree (--export-junit with --scenario); starts no Kafka."""
     from tidegauge.drive.java_tests.export import finding_test, write
     from tidegauge.drive.paths.unsafe_or_repaired import LATEST
 
@@ -421,24 +447,27 @@ def _export_findings(args: argparse.Namespace) -> int:
 
 
 def _export(
-    place: str, shown: "DriveRun[Any]", reference: "BrokerReference | ControllerReference", build: "KafkaBuild"
+    place: str, drive_run: "DriveRun[Any]", reference: "BrokerReference | ControllerReference", build: "KafkaBuild"
 ) -> None:
-    """Write the differences of a run as tests, and say which of them have none."""
+    """Write the differences of a run to `place` as JUnit tests for Kafka's tree, and print which of them have no test."""
     from tidegauge.drive.java_tests.export import failure_tests, write
 
-    tests, refused = failure_tests(shown.failures, reference, build.version)
+    tests, refused = failure_tests(drive_run.failures, reference, build.version)
     for line in refused:
         echo(f"not exported: {line}")
     for path in write(tests, Path(place)) if tests else ():
         echo(f"wrote {path}")
-    if not shown.failures:
+    if not drive_run.failures:
         echo("--export-junit: no step differs, so there is nothing to export")
 
 
 def _controller(
     args: argparse.Namespace, build: "KafkaBuild", profile: "Profile", notes: Sequence[str], progress: Callable[[str], None]
 ) -> int:
-    """Drive a KRaft controller: covers of graphs, scenarios of the findings, and random walks."""
+    """Drive a KRaft controller through covers of graphs, scenarios of the findings and random walks; print the results.
+
+    `profile` is the one it is expected to have, `notes` are lines of the report.
+    """
     from tidegauge.drive.controller.node import ControllerNode
     from tidegauge.drive.controller.reference import reference
     from tidegauge.drive.controller.transcript import CONTROLLER_FORMAT
@@ -451,35 +480,35 @@ def _controller(
         progress(f"{node.capabilities.name} leads, metadata.version {opening.metadata_version}, time is {node.time}")
         cases, lines = _controller_paths(args, node, profile)
         recorder = Recorder(cases) if args.record else None
-        shown = drive(node, cases, reference(profile), notes, recorder, progress, node.log_lines)
+        drive_run = drive(node, cases, reference(profile), notes, recorder, progress, node.log_lines)
     if recorder is not None:
         write(Path(args.record), CONTROLLER_FORMAT, node.capabilities, profile.name, recorder.recorded())
     for line in lines:
         echo(line)
-    echo(text_of(shown))
+    echo(text_of(drive_run))
     if args.export_junit:
-        _export(args.export_junit, shown, reference(profile), build)
+        _export(args.export_junit, drive_run, reference(profile), build)
     if args.coverage or args.results:
         from tidegauge.conformance.report.results import write_results
         from tidegauge.drive.coverage import exercised_by_controller, results_of_controller
 
-        differs_at = {difference.case: difference.at for difference in shown.played.differences}
-        exercised = exercised_by_controller(shown.name, cases, differs_at, profile)
+        differs_at = {difference.case: difference.at for difference in drive_run.played.differences}
+        exercised = exercised_by_controller(drive_run.name, cases, differs_at, profile)
         if args.coverage:
             recordings.report_coverage(exercised, args.coverage)
         if args.results:
-            write_results(results_of_controller(shown, exercised, args.target), args.results)
+            write_results(results_of_controller(drive_run, exercised, args.target), args.results)
     if args.badge:
-        Path(args.badge).write_text(_badge(shown), encoding="utf-8")
-    return shown.exit_code
+        Path(args.badge).write_text(_badge(drive_run), encoding="utf-8")
+    return drive_run.exit_code
 
 
 def _controller_paths(
     args: argparse.Namespace, node: "ControllerNode", profile: "Profile"
 ) -> "tuple[tuple[ControllerCase, ...], list[str]]":
-    """Return the paths that a controller is taken through, and lines of coverage.
+    """Return the paths that the options choose for a controller, and lines that say what they exercise and what they do not.
 
-    Options leave out parts of the usual run, which has findings, refusals and walks (walks.usual_cases).
+    Without --graph, --cover, --walks and --scenarios that is the usual run: findings, refusals and walks (usual_cases).
     """
     from tidegauge.drive.controller.cover import MODELS, cover_of
     from tidegauge.drive.controller.findings import finding_cases
@@ -491,31 +520,32 @@ def _controller_paths(
     walk_count = args.walks or (0 if args.scenarios or graphs else CONTROLLER_WALKS)
     is_usual = not (args.walks or args.scenarios or graphs)
     if is_usual:
-        made = usual_cases(profile, opening, walk_count=walk_count, seed=args.seed)
+        planned = usual_cases(profile, opening, walk_count=walk_count, seed=args.seed)
     else:
         covered = (case for cover in covers.values() for case in cover.cases)
         # A cover is of its graph alone: the findings' paths join it where --scenarios asks for them.
         findings = () if graphs and not args.scenarios else finding_cases(opening)
-        made = (*covered, *findings, *walks(args.seed, walk_count, profile, opening))
-    cases = node.possible(made)
+        planned = (*covered, *findings, *walks(args.seed, walk_count, profile, opening))
+    # Without the paths that need a clock which can be set, if this node has none.
+    cases = node.possible(planned)
     lines = [f"{walk_count} walks of seed {args.seed}"] if walk_count else []
     lines += [f"refusals and errors: {len(refusal_cases(opening))} paths"] if is_usual else []
     lines += [f"not seen by this run: {', '.join(methods)}: {why}" for why, methods in OUT_OF_REACH.items()]
-    if len(cases) < len(made):
+    if len(cases) < len(planned):
         lines.append(
-            f"{len(made) - len(cases):,} paths are left out: they need a clock that can be set (`tidegauge doctor`)"
+            f"{len(planned) - len(cases):,} paths are left out: they need a clock that can be set (`tidegauge doctor`)"
         )
     lines += [
         f"graph {name}: {cover.taken:,} of {cover.steps:,} steps are taken, by {len(cover.cases):,} paths"
         for name, cover in covers.items()
     ]
-    # The paths of a cover are too many to be tried with each switch.
+    # Switches of the profile that show on none of the paths. The paths of a cover are too many to be tried with each.
     blind = [] if graphs else unseen(cases, profile)
     return cases, [*lines, *([f"not seen by this run: {', '.join(blind)}"] if blind else [])]
 
 
-def _refuse(args: argparse.Namespace) -> None:
-    """Refuse options that do not go together, before jars are fetched, which takes minutes, or a broker is started."""
+def _refuse_combinations(args: argparse.Namespace) -> None:
+    """Raise UsageError for options that do not go together, before jars are fetched or a broker is started."""
     drives_kafka = bool(args.kafka) and not args.command
     if args.finding:
         raise UsageError("drive: expected --finding with --cluster; seen it alone; add --cluster 4.3.1 4.3.1 4.3.1")
@@ -544,18 +574,21 @@ def _refuse(args: argparse.Namespace) -> None:
                 "an adapter, --smoke or --scenario; add --kafka and leave the others out"
             )
         for name in args.graph or ():
-            model_of(name)
+            model_of(name)  # raises for a name that no graph of a controller has
 
 
 def _build(args: argparse.Namespace) -> "KafkaBuild | None":
-    """Return the build of Kafka that is driven, None for a broker in another program."""
+    """Return the build of Kafka that --kafka names, None for an adapter."""
     from tidegauge.drive.kafka_process.builds import build_of
 
-    return build_of(args.kafka, Path(args.jars) if args.jars else None) if args.kafka and not args.command else None
+    # Both, or neither, is refused later (_broker).
+    if not args.kafka or args.command:
+        return None
+    return build_of(args.kafka, Path(args.jars) if args.jars else None)
 
 
 def _broker(args: argparse.Namespace, build: "KafkaBuild | None") -> "KafkaNode | StdioNode":
-    """Return the broker to drive: a release of Kafka, or an adapter. Raises UsageError."""
+    """Return the broker to drive, a build of Kafka or an adapter. Raises UsageError unless one of them is given."""
     from tidegauge.drive.kafka_broker.node import KafkaNode
     from tidegauge.drive.transports.stdio import StdioNode
 
@@ -569,7 +602,8 @@ def _broker(args: argparse.Namespace, build: "KafkaBuild | None") -> "KafkaNode 
     return StdioNode(args.command, args.timeout)
 
 
-def _badge(shown: "DriveRun[Any]") -> str:
+def _badge(drive_run: "DriveRun[Any]") -> str:
+    """Return the outcome of a run as JSON for an endpoint badge of shields.io."""
     from tidegauge.util.junit import badge
 
-    return badge(shown.exit_code, f"{shown.profile}, {shown.played.steps:,} steps")
+    return badge(drive_run.exit_code, f"{drive_run.profile}, {drive_run.played.steps:,} steps")

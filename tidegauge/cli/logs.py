@@ -1,4 +1,8 @@
-"""tidegauge story, tidegauge bundle: from whatever logs there are."""
+"""tidegauge story, tidegauge bundle: from whatever logs there are.
+
+A *story* is what happened to each partition, in sentences. A *bundle* is one file with the parts of logs that check and
+story read, to send to somebody.
+"""
 
 import argparse
 import json
@@ -13,7 +17,7 @@ from tidegauge.util.version import PACKAGE_VERSION, SUITE_VERSION
 
 
 def story_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `tidegauge story` to its parser."""
     parser.add_argument("path", nargs="+", help="log files, directories of them, a bundle, or - for standard input")
     parser.add_argument("--json", action="store_true", help="print `story`, `losses`, `known_bugs` and `do` as JSON")
     add_parts(parser)
@@ -32,8 +36,9 @@ def story_command(args: argparse.Namespace) -> int:
     if missing:
         raise UsageError(f"story: expected a file or a directory, seen none at {missing[0]}; check the path")
     with ExitStack() as stack:
-        given, selection = stack.enter_context(opened(args.path))
-        paths = [stack.enter_context(open_input(path)).path for path in given]
+        # A bundle is unpacked, and says which part of the logs it was made of.
+        inputs, selection = stack.enter_context(opened(args.path))
+        paths = [stack.enter_context(open_input(path)).path for path in inputs]
         echo_progress = aside if sys.stderr.isatty() and not args.quiet else silent
         story = story_of(paths, echo_progress, chosen_selection(args) or selection)
     if args.json:
@@ -45,7 +50,7 @@ def story_command(args: argparse.Namespace) -> int:
 
 
 def bundle_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `tidegauge bundle` to its parser."""
     parser.add_argument("path", nargs="+", help="a log file, or a directory of logs or log directories")
     parser.add_argument("--out", metavar="FILE", default="bundle.tar.gz", help="the file to write (default: bundle.tar.gz)")
     parser.add_argument(

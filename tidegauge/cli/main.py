@@ -77,7 +77,7 @@ COMMANDS = {
 
 @cache
 def parser() -> argparse.ArgumentParser:
-    """Make the parser of all commands."""
+    """Return the parser of the whole command line, with a subparser for each of COMMANDS."""
     top = argparse.ArgumentParser(
         prog="tidegauge",
         description="Check whether a broker's high watermark can be trusted.",
@@ -95,31 +95,31 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(metavar="COMMAND", required=True)
     for name, command in COMMANDS.items():
         doc = (command.run.__doc__ or "").strip()
-        added = commands.add_parser(name, help=doc.splitlines()[0].rstrip("."), description=doc)
-        added.set_defaults(of=command)
-        added.add_argument("--quiet", action="store_true", help="print results only, no progress")
-        added.add_argument(
+        subparser = commands.add_parser(name, help=doc.splitlines()[0].rstrip("."), description=doc)
+        subparser.set_defaults(command_to_run=command)
+        subparser.add_argument("--quiet", action="store_true", help="print results only, no progress")
+        subparser.add_argument(
             "--suite", metavar="VERSION", help=f"refuse to run unless the suite has this version (it is {SUITE_VERSION})"
         )
-        command.arguments(added)
+        command.arguments(subparser)
     return top
 
 
 class _PrintVersion(argparse.Action):
-    """Prints the version, and ends. argparse's own action breaks the line at the width of the terminal."""
+    """The option --version. argparse's own action would break the line at the width of the terminal."""
 
     def __call__(self, top: argparse.ArgumentParser, *_args: object) -> None:
-        """Print one line, however long the path is: scripts read it."""
+        """Print versions and folder on one line, however long, since scripts read it; then end the program."""
         echo(f"{TOOL}, {Path(__file__).parents[1]}")
         top.exit()
 
 
 class _PrintCompletion(argparse.Action):
-    """Prints what a shell completes the command line by, and ends."""
+    """The option --print-completion."""
 
     def __call__(self, top: argparse.ArgumentParser, _namespace: object, shell: object, _option: str | None = None) -> None:
-        """Print the script of a shell."""
-        import shtab  # an extra: few install it, and nobody waits for it
+        """Print the script by which a shell completes the command line; then end the program."""
+        import shtab  # an extra, imported only where it is used
 
         echo(shtab.complete(top, str(shell)))
         top.exit()
@@ -131,23 +131,23 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str] | None) -> int:
-    """Run a command within its bounds; return the exit code."""
+    """Parse the command line (sys.argv if None) and run its command; return the exit code."""
     if not (sys.argv[1:] if argv is None else argv):
         echo(WAYS_IN)
         return BAD
     args = parser().parse_args(argv)
-    # A pipeline that has pinned a suite must not be told the verdict of another.
+    # A pipeline that has pinned the version of the suite must not get a verdict of another.
     if args.suite not in (None, SUITE_VERSION):
         raise UsageError(
             f"--suite: expected the suite {args.suite}, seen {SUITE_VERSION}; install the release of Tidegauge that has it, "
             "or name this one (docs/stable.md)"
         )
     with chosen_bounds(args):
-        return int(args.of.run(args))
+        return int(args.command_to_run.run(args))
 
 
 def guarded(command: Callable[[], int]) -> int:
-    """Run a command and return its exit code; what it raises becomes a sentence on standard error."""
+    """Run a command and return its exit code; an exception becomes a sentence on standard error and the code BAD."""
     collect_garbage_rarely()
     try:
         return command()
@@ -173,7 +173,7 @@ def sentence(raised: Exception) -> str:
         where = " ".join(map(str, filter(None, (raised.filename, raised.filename2)))) or "a file"
         seen = raised.strerror or raised
         return f"expected to read or write {where}, seen {seen}; check the path, its permissions and the free space"
-    # Nothing a user can mend: name the place, so that the fault can be reported.
+    # Anything else is a fault that no user can mend: the sentence names its place, so that it can be reported.
     last = traceback.extract_tb(raised.__traceback__)[-1]
     where = f"{type(raised).__name__} at {Path(last.filename).name}:{last.lineno}"
     message = str(raised).splitlines() or ["no message"]

@@ -24,7 +24,7 @@ MOST_COMMANDS, MOST_FAILURES, MOST_SCENARIOS = 1000, 20, 3
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `tidegauge mcp` to its parser."""
     parser.add_argument(
         "--root", metavar="DIR", default=".", help="the directory whose logs and traces may be read (default: this one)"
     )
@@ -47,7 +47,8 @@ def server(root: Path) -> "MCPServer":
         raise UsageError(f"--root: expected a directory; seen {str(root)!r}")
     from tidegauge.util.version import PACKAGE_VERSION
 
-    made: MCPServer = MCPServer(
+    # The docstrings of the tools below are what an agent reads of them.
+    mcp_server: MCPServer = MCPServer(
         "tidegauge",
         version=PACKAGE_VERSION,
         log_level="ERROR",
@@ -56,24 +57,24 @@ def server(root: Path) -> "MCPServer":
 
     def below(path: str) -> Path:
         """Return the path below the root. Raises ToolError for one that leads out of it."""
-        # Links are resolved before: one that leads out of the root is out of it.
-        whole = (root / path).resolve()
-        if not whole.is_relative_to(root.resolve()):
+        # With links resolved, so that none can lead out of the root.
+        resolved = (root / path).resolve()
+        if not resolved.is_relative_to(root.resolve()):
             raise ToolError(f"expected a path below {root}; seen {path!r}")
-        return whole
+        return resolved
 
     def judged(path: str, release: str | None) -> "Report":
-        """Judge a path below the root. Raises ToolError."""
+        """Judge a path below the root, by a release of Kafka if one is named. Raises ToolError for whatever goes wrong."""
         from tidegauge import library
 
-        whole = below(path)
+        resolved = below(path)
         try:
-            # In this process: others would inherit its standard output.
-            return library.check(whole, release=release, processes=1)
+            # In one process: others would inherit standard output, which is the protocol's.
+            return library.check(resolved, release=release, processes=1)
         except TidegaugeError as error:
             raise ToolError(str(error)) from error
 
-    @made.tool()
+    @mcp_server.tool()
     def check(path: str, release: str | None = None) -> dict[str, Any]:
         """Judge broker logs or traces below the root; release: judge by that release of Kafka, such as 3.4.1."""
         report = judged(path, release)
@@ -88,7 +89,7 @@ def server(root: Path) -> "MCPServer":
             "problems": report.problems[:MOST_FAILURES],
         }
 
-    @made.tool()
+    @mcp_server.tool()
     def explain(path: str, rule: str, release: str | None = None) -> dict[str, Any]:
         """Say what a rule (such as HW-06) demands, whether the logs or traces keep it, and which steps led to a failure."""
         report = judged(path, release)
@@ -103,7 +104,7 @@ def server(root: Path) -> "MCPServer":
             "because": because[:MOST_FAILURES]
         }
 
-    @made.tool()
+    @mcp_server.tool()
     def play(commands: list[str]) -> list[str]:
         """Play a small cluster of the reference by hand, from a new one; `help` as the only command lists the commands."""
         from tidegauge.conformance.play.scenario import play as play_commands
@@ -112,9 +113,9 @@ def server(root: Path) -> "MCPServer":
             raise ToolError(f"expected at most {MOST_COMMANDS} commands; seen {len(commands)}")
         printed: list[str] = []
         play_commands(commands, printed.append)
-        return printed[1:]
+        return printed[1:]  # without the banner
 
-    @made.tool()
+    @mcp_server.tool()
     def next_scenario(path: str, release: str | None = None) -> dict[str, Any]:
         """Say how much of the model logs or traces exercise, and which short scenarios to try next, as steps and words."""
         from tidegauge.conformance.checking.check import CheckOptions
@@ -122,17 +123,17 @@ def server(root: Path) -> "MCPServer":
         from tidegauge.drive.coverage import as_json, coverage_of, exercised_by_check
         from tidegauge.impl.releases import RELEASE
 
-        whole = below(path)
+        resolved = below(path)
         how = CheckOptions(release and f"{RELEASE}{release}", situations=True)
         try:
-            coverage = as_json(coverage_of(exercised_by_check(path, check_in_parallel([str(whole)], how, 1))))
+            coverage = as_json(coverage_of(exercised_by_check(path, check_in_parallel([str(resolved)], how, 1))))
         except TidegaugeError as error:
             raise ToolError(str(error)) from error
         shares = {name: f"{share['exercised']} of {share['total']}" for name, share in coverage["shares"].items()}
-        # What no event could show is no scenario to try.
+        # Items with `missing` are left out: no event of these inputs could show them, so there is no scenario to try.
         return {
             "shares": shares,
             "next": [item for item in coverage["not_exercised"] if not item["missing"]][:MOST_SCENARIOS],
         }
 
-    return made
+    return mcp_server

@@ -49,7 +49,7 @@ def _whole_number(text: str, least: int) -> int:
     try:
         number = int(text)
     except ValueError:
-        # No number at all is refused with the same message as one that is too small.
+        # No number at all: too small, so that it is refused below with the same message.
         number = least - 1
     if not least <= number <= LARGEST_NUMBER:
         raise argparse.ArgumentTypeError(f"expected a whole number of at least {least}, seen {text!r}")
@@ -57,11 +57,11 @@ def _whole_number(text: str, least: int) -> int:
 
 
 def seconds(text: str) -> float:
-    """Parse a time, more than 0."""
+    """Parse a number of seconds, more than 0. Raises ArgumentTypeError."""
     try:
         number = float(text)
     except ValueError:
-        # NaN fails every comparison below.
+        # No number: NaN fails the comparison below.
         number = math.nan
     if not 0 < number < math.inf:
         raise argparse.ArgumentTypeError(f"expected a number of seconds greater than 0, seen {text!r}")
@@ -69,7 +69,7 @@ def seconds(text: str) -> float:
 
 
 def add_profile(parser: argparse.ArgumentParser, help_text: str, *, by_broker: bool = False) -> None:
-    """Add --profile and --release, of which one may be given; `by_broker`: the latter also once for each broker."""
+    """Add --profile and --release, of which one may be given. `by_broker`: --release may be given for each broker."""
     either = parser.add_mutually_exclusive_group()
     either.add_argument("--profile", help=help_text)
     release_text = "take the profile of this Kafka release, such as 3.4.1"
@@ -77,14 +77,15 @@ def add_profile(parser: argparse.ArgumentParser, help_text: str, *, by_broker: b
         release_text += (
             "; 1=3.9.1 is for broker 1 alone; may be repeated, once per broker and once without an id for all others"
         )
-    # Elsewhere the last one counts, as with any option.
+    # Without `by_broker` the last one counts, as with any option.
     either.add_argument("--release", metavar="VERSION", action="append" if by_broker else "store", help=release_text)
 
 
 def chosen_profile(args: argparse.Namespace) -> str | None:
-    """Return the name of the profile, None if none was given. Raises UsageError for an unknown release.
+    """Return the name of the profile that --profile or --release names, None if neither was given.
 
-    A release is a profile with every switch as that release had it (`impl.releases`); it is called `release-3.4.1`.
+    A release is a profile with every switch as that release had it (`impl.releases`); it is called `release-3.4.1`. Raises
+    UsageError for an unknown release.
     """
     if args.release is None:
         return None if args.profile is None else profiles_named(args.profile, ()).name
@@ -94,9 +95,9 @@ def chosen_profile(args: argparse.Namespace) -> str | None:
 
 
 def _release_profile(text: str) -> str:
-    """Return the name of the profile of a release, behind the broker's id and = if there is one."""
+    """Return the name of a release's profile; for "1=3.4.1", where 1 is a broker's id, with "1=" before it."""
     node, equals, release = text.rpartition("=")
-    lines = [line for of_major in RELEASE_LINES for line in of_major]
+    lines = [line for lines_of_major in RELEASE_LINES for line in lines_of_major]
     for line in lines:
         # 3.4 and 3.4.1, but not 3.40: that would be another release line.
         patch = release.removeprefix(line)
@@ -132,12 +133,15 @@ def add_bounds(parser: argparse.ArgumentParser) -> None:
 
 @contextmanager
 def chosen_bounds(args: argparse.Namespace) -> Iterator[None]:
-    """Set within the block what add_bounds has parsed, if the command has these options."""
+    """Set environment variables within the block to what the options of add_bounds say, if the command has them.
+
+    Environment variables, because processes that the command starts inherit them.
+    """
     longest = getattr(args, "longest_line", None)
-    wanted = {} if longest is None else {LONGEST_LINE_VARIABLE: str(longest)}
-    wanted |= {FOLLOW_LINKS_VARIABLE: "1"} if getattr(args, "follow_links", False) else {}
-    before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
+    variables = {} if longest is None else {LONGEST_LINE_VARIABLE: str(longest)}
+    variables |= {FOLLOW_LINKS_VARIABLE: "1"} if getattr(args, "follow_links", False) else {}
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:
@@ -146,7 +150,10 @@ def chosen_bounds(args: argparse.Namespace) -> Iterator[None]:
 
 
 def add_parts(parser: argparse.ArgumentParser, scope: str = "") -> None:
-    """Add --topic, --partition, --from and --to; `scope` says of which inputs, where a command has others."""
+    """Add --topic, --partition, --from and --to.
+
+    `scope` begins their help texts: the inputs that they are for, where a command also takes others.
+    """
     parser.add_argument("--topic", action="append", default=[], help=f"{scope}read this topic; may be repeated")
     parser.add_argument(
         "--partition",
@@ -172,14 +179,17 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen_selection(args: argparse.Namespace) -> "Selection | None":
-    """Return what is to be read of broker logs, None for everything. Raises UsageError for a malformed time or partition."""
+    """Return which topics, partitions and times of broker logs to read, None for everything.
+
+    Raises UsageError for a malformed time or partition.
+    """
     from tidegauge.traces.kafka_logs.discovery.selection import selection_of
 
     return selection_of(args.topic, args.partition, args.begin, args.end)
 
 
 def add_spark(parser: argparse.ArgumentParser, help_text: str) -> None:
-    """Add --spark [MASTER]."""
+    """Add --spark [MASTER]; its value is None if it was not given, ALL_CORES without a master."""
     parser.add_argument(
         "--spark",
         nargs="?",
@@ -191,6 +201,7 @@ def add_spark(parser: argparse.ArgumentParser, help_text: str) -> None:
 
 
 def _master(text: str) -> str:
+    """Return the name of a Spark master. Raises ArgumentTypeError for any other word, such as a path behind --spark."""
     if not text.startswith(MASTERS):
         raise argparse.ArgumentTypeError(
             f"expected a master such as spark://host:7077, local[2], yarn or k8s://..., seen {text!r}; "

@@ -1,4 +1,4 @@
-"""tidegauge probe."""
+"""tidegauge probe: a running broker is checked from outside, by client requests to topics that the probe makes."""
 
 import argparse
 from pathlib import Path
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 SECONDS = 10.0
 PATIENCE = 1.5
-"""How many times as long as for a response is waited for a topic that was created, or deleted."""
+"""The time to wait until a topic is created or deleted, as a multiple of the time to wait for a response."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `tidegauge probe` to its parser."""
     parser.add_argument("place", nargs="?", metavar="HOST:PORT", help="the address of a broker")
     parser.add_argument("--list", action="store_true", help="list the checks and connect to nothing")
     parser.add_argument(
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
         try:
             results = probe(dial, place, seed, checks, silent if args.quiet else aside, aside, heed, **settings)
         except InterruptedRunError as ended:
-            # What was found stands, and whoever ends a run that takes too long wants to see it.
+            # The checks that were made keep their verdicts, and are reported before the command ends.
             _report(ended.run, args)
             raise
     _report(results, args)
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _report(results: "ProbeRun", args: argparse.Namespace) -> None:
-    """Print the results, and write those that the options ask for."""
+    """Print the results, and write the files that the options name: --json, --junit, --results."""
     from tidegauge.conformance.report.results import write_results
     from tidegauge.drive.probe.report import probe_json, probe_results, probe_text, write_probe_junit
     from tidegauge.util.files import replacing
@@ -108,7 +108,7 @@ def _report(results: "ProbeRun", args: argparse.Namespace) -> None:
 
 
 def _place(text: str | None) -> tuple[str, int]:
-    """Split HOST:PORT; an IPv6 address is in brackets."""
+    """Split HOST:PORT into host and port; an IPv6 address is in brackets. Raises UsageError."""
     host, _, port = (text or "").rpartition(":")
     if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 1 << 16:
         raise UsageError(f"probe: expected HOST:PORT, such as localhost:9092; seen {text or 'nothing'}")

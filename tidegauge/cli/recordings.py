@@ -1,4 +1,8 @@
-"""tidegauge recheck, tidegauge coverage: what earlier runs have written is read again."""
+"""tidegauge recheck, tidegauge coverage: what earlier runs have written is read again.
+
+Also the options by which other commands write coverage and results. *Coverage* is which parts of the model a run exercised.
+*Results* is a JSON file with the verdicts on one target, from which a table of several targets is made.
+"""
 
 import argparse
 from collections.abc import Callable
@@ -15,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def recheck_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `tidegauge recheck` to its parser."""
     parser.add_argument("file", nargs="+", help="transcripts written by `tidegauge drive --record`")
     add_profile(parser, "the profile to compare with (default: the one they were recorded with)")
     parser.add_argument("--fault", metavar="NAME", help="compare with a reference that has this known bug")
@@ -28,7 +32,7 @@ def recheck_command(args: argparse.Namespace) -> int:
     from tidegauge.drive.runner.recheck import recheck, text_of
     from tidegauge.drive.runner.transcript import read
 
-    code, progress = 0, silent if args.quiet else aside
+    code, progress = CONFORMS, silent if args.quiet else aside
     for name in args.file:
         progress(name)
         rechecked = recheck(read(Path(name), BROKER_FORMAT, CONTROLLER_FORMAT), chosen_profile(args), args.fault)
@@ -41,7 +45,7 @@ WRITES = "a page if FILE ends in .html, else JSON"
 
 
 def coverage_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `tidegauge coverage` to its parser."""
     parser.add_argument("file", nargs="+", help="JSON that check or drive wrote with --coverage or --results")
     add_coverage(parser, "--out", "write the sum to FILE")
 
@@ -60,14 +64,14 @@ def coverage_command(args: argparse.Namespace) -> int:
 
 
 def add_coverage(parser: argparse.ArgumentParser, option: str, says: str) -> None:
-    """Add the option that names files for coverage."""
+    """Add the option, which may be repeated, that names a file to write coverage to; `says` begins its help text."""
     parser.add_argument(
         option, dest="coverage", action="append", default=[], metavar="FILE", help=f"{says}: {WRITES}; may be repeated"
     )
 
 
 def report_coverage(exercised: "Exercised", places: list[str], say: Callable[[str], None] = echo) -> None:
-    """Print what was exercised and what was not, and write it to files."""
+    """Print, with `say`, which parts of the model were exercised and which not, and write that to the files `places`."""
     from tidegauge.drive.coverage import coverage_of, coverage_text, write_coverage
 
     coverage = coverage_of(exercised)
@@ -77,7 +81,7 @@ def report_coverage(exercised: "Exercised", places: list[str], say: Callable[[st
 
 
 def add_results(parser: argparse.ArgumentParser, more: str = "") -> None:
-    """Add the options of an artefact of results."""
+    """Add --results and --target; `more` ends the help text of --results."""
     parser.add_argument(
         "--results", metavar="FILE", help=f"write the results to FILE as JSON, for a table of several targets{more}"
     )

@@ -9,7 +9,7 @@ from tidegauge.util.errors import CONFORMS, FAILS, UsageError
 
 
 def scenario_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `tidegauge scenario` to its parser."""
     parser.add_argument("file", nargs="*", help="scenario files, or names of shipped ones (default: all of these)")
     parser.add_argument(
         "--rewrite", action="store_true", help="write what happens into the files; a file that changes counts as failed"
@@ -23,6 +23,7 @@ def scenario_command(args: argparse.Namespace) -> int:
     from tidegauge.traces.formats.ndjson import write
     from tidegauge.util.files import directory
 
+    # A name is that of a file or of shipped scenarios; any other is refused below. Without names, all that are shipped.
     places = [place for name in args.file for place in files_named(name) or [name]] or shipped()
     unknown = [place for place in places if not Path(place).exists()]
     if unknown:
@@ -30,10 +31,10 @@ def scenario_command(args: argparse.Namespace) -> int:
             f"scenario: expected a file, or a name that `tidegauge scenario` lists; seen {unknown[0]}; check the name"
         )
     folder = directory(args.trace) if args.trace else None
-    done, rewritten = [], 0
+    runs, rewritten = [], 0
     for path in places:
         scenario_run = run_scenario(path)
-        done.append(scenario_run)
+        runs.append(scenario_run)
         if folder is not None:
             write([scenario_run.trace], folder / f"{scenario_run.scenario.path.stem}.ndjson")
         # A file that had to be changed has not passed: somebody must review the difference first.
@@ -44,12 +45,12 @@ def scenario_command(args: argparse.Namespace) -> int:
             echo(scenario_run.diff)
         elif not args.quiet:
             echo(f"{scenario_run.scenario.path.stem}: {scenario_run.scenario.expected}; {scenario_run.judge_says}")
-    echo(summary(done, rewritten))
-    return CONFORMS if all(scenario_run.passed for scenario_run in done) else FAILS
+    echo(summary(runs, rewritten))
+    return CONFORMS if all(scenario_run.passed for scenario_run in runs) else FAILS
 
 
 def play_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `tidegauge play` to its parser."""
     parser.add_argument("--save", metavar="FILE", help="write the session to FILE as a transcript")
 
 
@@ -62,6 +63,7 @@ def play_command(args: argparse.Namespace) -> int:
         writable(args.save)
 
     def prompt() -> None:
+        """Ask for a command, if a person types them."""
         if sys.stdin.isatty():
             print("> ", end="", flush=True)
 

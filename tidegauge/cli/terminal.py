@@ -1,4 +1,4 @@
-"""Prints the lines of commands, and ends them early."""
+"""What commands print, and how they end when they are interrupted or nobody reads their output."""
 
 import contextlib
 import os
@@ -22,7 +22,10 @@ def aside(line: str) -> None:
 
 
 def _printable(line: str, encoding: str | None) -> str:
-    """Escape, with backslashes, what a terminal obeys, or cannot print, such as file names that are not valid text."""
+    """Return a line in which backslash escapes stand for control characters and for what `encoding` has no character for.
+
+    File names that are not valid text have such characters. `encoding` is that of the stream, None if it has none.
+    """
     encoding = encoding or "utf-8"
     return visible_lines(line).encode(encoding, "backslashreplace").decode(encoding)
 
@@ -57,7 +60,7 @@ def silent(_line: str) -> None:
 
 
 def only_steps(line: str) -> None:
-    """Print the headings of a job's steps, without their details."""
+    """Print a line that is the heading of a job's step, "[1/9] ..."; leave out any other."""
     if line.startswith("["):
         echo(line)
 

@@ -1,4 +1,8 @@
-"""tidegauge convert, tidegauge generate: traces as files."""
+"""tidegauge convert, tidegauge generate: traces as files.
+
+`generate` writes interleavings: distinct walks through the state graph of a model, in one process or on Spark (--spark); or
+runs of the specification that TLC simulates (--simulate).
+"""
 
 import argparse
 
@@ -20,7 +24,7 @@ from tidegauge.util.workers import DEFAULT_SEED
 
 
 def convert_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `tidegauge convert` to its parser."""
     parser.add_argument(
         "source", help="NDJSON or Parquet file, Kafka broker log, or a directory of these; - is standard input"
     )
@@ -55,7 +59,7 @@ DEFAULT_PARTS = 4
 
 
 def generate_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `tidegauge generate` to its parser."""
     parser.add_argument(
         "--out",
         required=True,
@@ -107,7 +111,7 @@ def generate_command(args: argparse.Namespace) -> int:
     """Write distinct interleavings of a model, or of the implementation with one faulty rule, as Parquet."""
     if args.spark:
         return _on_spark(args)
-    # Before the graph is explored.
+    # Before the graph is explored, which may take minutes: raises for a file that cannot be written.
     writable(args.out)
     if args.simulate:
         return _simulate(args)
@@ -131,24 +135,25 @@ def generate_command(args: argparse.Namespace) -> int:
         echo(f"exploring {args.model}, {bounds.brokers} brokers ...")
     try:
         graph = explore(bounds, profile, rules)
-    # A wrong name keeps its own message; other errors of the explorer come from rules that leave the model.
+    # A wrong name keeps its own message. Any other error of the explorer: the profile or fault leads to states that the
+    # specification does not have.
     except UsageError:
         raise
     except TidegaugeError as error:
-        what = f"{profile} with {args.fault}" if args.fault else profile
+        walker = f"{profile} with {args.fault}" if args.fault else profile
         raise UsageError(
-            f"generate: expected states that the specification has, seen that {what} goes beyond them ({error}); "
+            f"generate: expected states that the specification has, seen that {walker} goes beyond them ({error}); "
             "take another --release, --profile or --fault, or a smaller --model"
         ) from error
     table = edge_table(graph.states, graph.labels, graph.edges, profile, source=f"{args.model} {args.fault or ''}".strip())
     with replacing(args.out) as file:
-        made = generate(table, file, args.traces, steps=args.steps, seed=args.seed)
-    echo(f"{args.out}: {made.traces:,} distinct interleavings, {made.events:,} events, seed {args.seed}")
-    return CONFORMS if made.traces else UNDECIDED
+        generated = generate(table, file, args.traces, steps=args.steps, seed=args.seed)
+    echo(f"{args.out}: {generated.traces:,} distinct interleavings, {generated.events:,} events, seed {args.seed}")
+    return CONFORMS if generated.traces else UNDECIDED
 
 
 def _on_spark(args: argparse.Namespace) -> int:
-    """Generate on Spark; print the counts and return the exit code."""
+    """Write interleavings on Spark, print how many, and return the exit code."""
     if args.simulate or args.fault or args.bound or args.brokers:
         raise UsageError(
             "generate: expected --spark without --simulate, --fault, --bound and --brokers, seen one of them; leave it out"
@@ -161,14 +166,14 @@ def _on_spark(args: argparse.Namespace) -> int:
 
     profile = chosen_profile(args) or FETCH_TRUNCATION.name
     order = Order(args.traces, bounds_of(find_model(args.model)), profile, args.steps, args.seed, args.parts)
-    made = generate_on_spark(args.out, order, chosen_master(args))
-    traces, events = sum(part.traces for part in made), sum(part.events for part in made)
-    echo(f"{args.out}: {traces:,} distinct interleavings, {events:,} events in {len(made):,} parts, seed {args.seed}")
+    parts = generate_on_spark(args.out, order, chosen_master(args))
+    traces, events = sum(part.traces for part in parts), sum(part.events for part in parts)
+    echo(f"{args.out}: {traces:,} distinct interleavings, {events:,} events in {len(parts):,} parts, seed {args.seed}")
     return CONFORMS if traces else UNDECIDED
 
 
 def _simulate(args: argparse.Namespace) -> int:
-    """Write runs that TLC simulates; return the exit code."""
+    """Write runs of the specification that TLC simulates, print how many, and return the exit code."""
     if args.fault or args.profile or args.release:
         raise UsageError(
             "generate: expected --simulate without --fault, --profile and --release, seen one of them; leave it out: the "
@@ -181,8 +186,8 @@ def _simulate(args: argparse.Namespace) -> int:
     model = find_model(args.model)
     if not args.quiet:
         echo(f"simulating {model.name} ...")
-    made = simulated(model, args.traces, steps=args.steps, seed=args.seed, brokers=args.brokers, bounds=dict(args.bound))
+    runs = simulated(model, args.traces, steps=args.steps, seed=args.seed, brokers=args.brokers, bounds=dict(args.bound))
     with replacing(args.out) as file:
-        write(made, file)
-    echo(f"{args.out}: {len(made):,} simulated runs, {sum(len(trace.events) for trace in made):,} events, seed {args.seed}")
-    return CONFORMS if made else UNDECIDED
+        write(runs, file)
+    echo(f"{args.out}: {len(runs):,} simulated runs, {sum(len(trace.events) for trace in runs):,} events, seed {args.seed}")
+    return CONFORMS if runs else UNDECIDED

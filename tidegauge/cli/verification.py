@@ -1,4 +1,7 @@
-"""tidegauge model, tidegauge prove, tidegauge bugs: the specification, the rules, and what tells a broken rule."""
+"""tidegauge model, tidegauge prove, tidegauge bugs: the specification, the rules, and which test catches which known bug.
+
+A *model* is a TLA+ module and a .cfg that TLC checks; its *pinned* result is the expected one, recorded in spec/models.toml.
+"""
 
 import argparse
 from collections.abc import Sequence
@@ -13,11 +16,11 @@ if TYPE_CHECKING:
     from tidegauge.spec.tlc.models import Model, PinComparison
 
 BUGS_SEED = 1
-"""Of the walks that the pinned result of `bugs` was made with."""
+"""Seed of the walks that the pinned result of `bugs` was made with."""
 
 
 def model_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `tidegauge model` to its parser."""
     parser.add_argument("name", nargs="*", help="models to run, or cfg files of your own (default: all of a tier)")
     parser.add_argument(
         "--tier",
@@ -56,27 +59,30 @@ def model_command(args: argparse.Namespace) -> int:
     numbers = count(1)
 
     def report(comparison: "PinComparison") -> None:
+        """Print the result of a model, as soon as it has run."""
         echo(str(comparison) if args.quiet else f"[{next(numbers)}/{len(chosen)}] {comparison}")
 
-    done = models.run_models(chosen, on_done=report)
+    comparisons = models.run_models(chosen, on_done=report)
     if args.record:
-        echo(f"recorded in {models.pin_results(done)}")
+        echo(f"recorded in {models.pin_results(comparisons)}")
         return CONFORMS
-    wrong = sum(not comparison.ok for comparison in done)
-    for comparison in () if args.quiet else done:
+    wrong = sum(not comparison.ok for comparison in comparisons)
+    for comparison in () if args.quiet else comparisons:
         if not comparison.ok:
             _show(comparison)
-    own = all(isinstance(comparison.model, models.OwnModel) for comparison in done)
-    echo(f"{len(done) - wrong} of {len(done)} models {'have no property that fails' if own else 'gave the pinned result'}")
+    # A user's own models have no pinned result: they are right if no property fails.
+    own = all(isinstance(comparison.model, models.OwnModel) for comparison in comparisons)
+    ok, outcome = len(comparisons) - wrong, "have no property that fails" if own else "gave the pinned result"
+    echo(f"{ok} of {len(comparisons)} models {outcome}")
     return FAILS if wrong else CONFORMS
 
 
 def _show(comparison: "PinComparison") -> None:
-    """Print, step by step, how a model failed that was expected to do otherwise."""
+    """Print, step by step, the failing run of a model whose result is not as pinned; nothing if it has none."""
     from tidegauge.conformance.from_tlc.tlc_runs import failing_run
 
     for number, line in enumerate(failing_run(comparison)):
-        if not number:
+        if number == 0:
             echo(f"\n{comparison.model.cfg}, step by step:")
         echo(line)
 
@@ -91,19 +97,22 @@ def _compare(chosen: "Sequence[Model]", args: argparse.Namespace) -> int:
             "model: expected with --compare the names of models, and neither --export nor --record; seen otherwise; name "
             "one, such as Small"
         )
-    # What cannot be compared is said before the first graph, which may take minutes.
-    wanted = [compared_of(model) for model in chosen]
+    # All first: a model that cannot be compared is refused before the first graph, which may take minutes.
+    pairs = [compared_of(model) for model in chosen]
     wrong = 0
-    for compared in wanted:
-        found = compare(compared)
-        wrong += found.divergence is not None
-        says = "spec and impl differ" if found.divergence else "spec = impl"
-        echo(f"{compared.model}, profile {compared.profile}: {says}: {found.says}")
+    for pair in pairs:
+        comparison = compare(pair)
+        wrong += comparison.divergence is not None
+        outcome = "spec and impl differ" if comparison.divergence else "spec = impl"
+        echo(f"{pair.model}, profile {pair.profile}: {outcome}: {comparison.says}")
     return FAILS if wrong else CONFORMS
 
 
 def _export(chosen: "Sequence[Model]", args: argparse.Namespace) -> int:
-    """Write a run of each model that has one. A model without one is skipped, or an error if it was named."""
+    """Write the failing run of each model into the directory --export, as a trace and perhaps as a scenario.
+
+    A model that has no run to write is skipped, or an error if the user named it. Returns FAILS if a run is not as pinned.
+    """
     from tidegauge.conformance.from_tlc.tlc_runs import ExportError, export
     from tidegauge.util.files import directory
 
@@ -131,7 +140,7 @@ def _export(chosen: "Sequence[Model]", args: argparse.Namespace) -> int:
 
 
 def prove_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `tidegauge prove` to its parser."""
     parser.add_argument("--group", action="append", help="prove only this group; may be repeated")
     parser.add_argument(
         "--entries", type=positive, default=4, help="size of the largest epoch cache in the bounded proofs (default 4)"
@@ -166,6 +175,7 @@ def _prove(args: argparse.Namespace) -> int:
     from tidegauge.spec.proofs.prove import exit_code, prove
 
     def progress(name: str, result: GroupResult | None) -> None:
+        """Print the result of a group, or that it has started (None)."""
         if result is not None:
             for line in result.describe(args.verbose):
                 echo(line)
@@ -185,7 +195,7 @@ def _prove(args: argparse.Namespace) -> int:
 
 
 def bugs_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of `tidegauge bugs` to its parser."""
     parser.add_argument("name", nargs="*", help="known bugs to test (default: all, compared with the pinned result)")
     parser.add_argument("--seed", type=natural, default=BUGS_SEED, help=f"seed of the walks (default {BUGS_SEED})")
     parser.add_argument("--rewrite", action="store_true", help="pin the result as the expected one")
@@ -210,11 +220,13 @@ def bugs_command(args: argparse.Namespace) -> int:
     names, progress = [bug_named(name).name for name in args.name], silent if args.quiet else aside
 
     def report(killed: Killed) -> None:
+        """Print which tests have caught a bug, as soon as all were tried."""
         echo(text_of(killed.row, BUGS[killed.row.name].says))
         progress(f"{killed.row.name}: cover {killed.seconds[0]:.1f} s, walks {killed.seconds[1]:.1f} s")
 
     matrix = kill_all(args.seed, names, report)
     survive = sum(row.survives for row in matrix.rows)
+    # What is wrong: of named bugs each that survives; of all bugs, what the whole matrix promises and does not keep.
     lines = (
         [f"{row.name} survives" for row in matrix.rows if row.survives]
         if names

@@ -1,4 +1,9 @@
-"""`check --spark`: the report that one process would give, from inputs that were judged on Spark."""
+"""`check --spark`: the report that one process would give, from inputs that were judged on Spark.
+
+In: paths of Parquet files and of captures, and the options of `tidegauge check`. Out: a `Report`. A *capture* is a directory
+with the logs of a cluster's nodes. A *row* (`ResultRow`) is what a worker made of one row group of a Parquet file: counts of
+checks per rule (a *tally*), first failures, and a problem where it could not be judged. A *run* (`SparkRun`) has all rows.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -35,12 +40,13 @@ from tidegauge.util.errors import UsageError
 
 
 def report_of(run: SparkRun, how: CheckOptions) -> Report:
-    """Return the report on a run over Parquet files."""
+    """Return the report on a run over Parquet files; `how` are the options of the check."""
     inputs = tuple(_input(run, path, how) for path in run.files)
     tallies = {rule: RuleTally() for rule in RULE_IDS}
     for checked_input in inputs:
         tallies = {verdict.rule.id: add_tallies(tallies[verdict.rule.id], verdict.tally) for verdict in checked_input.rules}
     judged = tuple(_failing(run.rows, how))
+    # Nodes whose disks lost records, each with the row group that shows it.
     lost = [(node, row.where) for row in run.rows for node in row.lost_disks]
     resumed = [f"{run.resumed:,} of {len(run.rows):,} row groups had been judged before"] if run.resumed else []
     return Report(
@@ -55,7 +61,7 @@ def report_of(run: SparkRun, how: CheckOptions) -> Report:
 
 
 def _input(run: SparkRun, path: str, how: CheckOptions) -> CheckedInput:
-    """Return one Parquet file of the report, from the rows of its row groups."""
+    """Return what the report says of the Parquet file `path`, from the rows of its row groups."""
     # Its footer could not be read: an input with a problem, and nothing judged.
     if path not in run.heads:
         rules = rule_verdicts({rule: RuleTally() for rule in RULE_IDS})
@@ -81,7 +87,10 @@ def _input(run: SparkRun, path: str, how: CheckOptions) -> CheckedInput:
 
 
 def _failing(rows: Sequence[ResultRow], how: CheckOptions) -> Iterator[JudgedBatch]:
-    """Judge the first row groups with failures again, until there are enough failures to explain."""
+    """Judge the first row groups with failures again, until there are as many failures as the options want explained.
+
+    An explanation needs the events, which the workers have not sent.
+    """
     explained = 0
     for row in rows:
         if row.failures and explained < how.explained:
@@ -107,12 +116,16 @@ LOGS = ("logs", "log")
 def check_on_spark(
     paths: Sequence[str | AnyPath], how: CheckOptions, master: str = "local[*]", results: str | AnyPath | None = None
 ) -> Report:
-    """Judge the Parquet files and the captures below `paths`; rows about Parquet are left in `results`, and found there."""
+    """Judge the Parquet files and the captures below `paths` on the Spark master.
+
+    `results` is a directory for the rows about Parquet: row groups that have a row there already are not judged again.
+    """
     inputs = [to_path(path) for path in paths]
-    of_parquet = [path for path in inputs if holds_parquet(path)]
-    files = files_in(of_parquet)
+    parquet_inputs = [path for path in inputs if holds_parquet(path)]
+    files = files_in(parquet_inputs)
+    # Each other input is a capture, or a directory of captures.
     captures = [
-        str(capture.absolute()) for path in inputs if path not in of_parquet for capture in captures_in(_on_disk(path))
+        str(capture.absolute()) for path in inputs if path not in parquet_inputs for capture in captures_in(_on_disk(path))
     ]
     if files and how.selection is not None:
         raise UsageError(f"{files[0]}: expected broker logs to select topics or times from, seen Parquet")
@@ -123,7 +136,7 @@ def check_on_spark(
             reports.append(report_of(run, how))
         if captures:
             with task_failures(None):
-                # A task each: the logs of a cluster must be merged in one place.
+                # One task for a capture: the logs of a cluster must be merged in one place.
                 tasks = spark.sparkContext.parallelize(captures, len(captures))
                 reports += tasks.map(lambda path: judge_capture(path, how)).collect()
     return merge_reports(reports, how.explained)
@@ -137,6 +150,7 @@ def holds_parquet(path: AnyPath) -> bool:
 
 
 def _on_disk(path: AnyPath) -> Path:
+    """Return the path of a capture. Raises UsageError for a URI: readers of logs open paths only."""
     if isinstance(path, ArrowPath):
         seen = "none" if path.exists() else "nothing of that name"
         do = "what is no Parquet is taken from a path that every worker can open"
@@ -145,7 +159,7 @@ def _on_disk(path: AnyPath) -> Path:
 
 
 def judge_capture(path: str, how: CheckOptions) -> Report:
-    """Return the report on one capture, without the traces: they would be sent to the driver."""
+    """Return the report on the capture at `path`, without the judged traces: Spark would send them to the driver."""
     return replace(check([path], how), judged=())
 
 
@@ -156,7 +170,10 @@ def captures_in(path: Path) -> Iterator[Path]:
 
 
 def _captures(folder: Path, walk: FolderWalk) -> Iterator[Path]:
-    """Yield each folder that has the logs of a cluster: a node's log is in it, or in a folder of it."""
+    """Yield each capture in a folder: the folder itself if a node's log is in it, in a folder of it, or in that one's LOGS.
+
+    `walk` lists folders and remembers what it has seen. Below a capture nothing else is looked for.
+    """
     inside = sorted(walk.folders(folder))
     node_folders = [folder, *inside, *(sub / name for sub in inside for name in LOGS)]
     if any(log_files(node_folder, walk) for node_folder in node_folders if node_folder.is_dir()):

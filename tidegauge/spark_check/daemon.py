@@ -6,6 +6,8 @@ unchanged.
 
 A worker of pyspark.daemon collects garbage after each task. What the compiler leaves is a heap of objects that never
 become garbage; walking it took over 80 ms a task, half as long as judging what was in it. Frozen, it is not walked.
+
+The module has no functions: run as a program, it prepares the process and hands it to pyspark.daemon.
 """
 
 import gc

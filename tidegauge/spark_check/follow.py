@@ -7,6 +7,10 @@ Rules of this file
 2. The report is made from the results, by the run that `check --spark` makes: it is the same.
 3. At the end the batch that has begun is finished. Files that arrived after the last look are left to the next run.
 4. Memory between batches is a tally per rule, however many files came.
+
+A *batch* is the row groups that one trigger of the Spark query judges. *News* is what is printed while the command runs: a
+failure, a problem, or how much was judged. The *log of arrivals* lists the files that have come (spark_check.source); a
+*look* is one listing of the directory. `how` are the options of the check. A *tally* is the counts of one rule's checks.
 """
 
 import logging
@@ -50,19 +54,20 @@ def follow_on_spark(
     say: Callable[[str], None],
     note: Callable[[str], None],
 ) -> Report:
-    """Judge what arrives until nothing came for `idle` seconds, or a signal. `say` prints failures, `note` all other news.
+    """Judge the Parquet files that arrive in the directory `path` until nothing came for `idle` seconds, or until a signal.
 
-    Raises UsageError for what cannot be followed.
+    `idle` None: only a signal ends it. `results` is the directory for rows, checkpoint and log of arrivals. `say` prints
+    failures, `note` all other news. Raises UsageError for what cannot be followed.
     """
     folder, target = to_path(path), local_path(results, "--results of what is followed")
-    _refuse(folder, target)
+    _check_folders(folder, target)
     with session(master) as spark:
         source = ParquetArrivals(spark, folder, how, directory(target).absolute(), publisher(say, note))
         return follow(source, idle)
 
 
-def _refuse(folder: AnyPath, results: Path) -> None:
-    """Check the directory that is to be followed, and that of the results. Raises UsageError."""
+def _check_folders(folder: AnyPath, results: Path) -> None:
+    """Raise UsageError for a `folder` that cannot be followed, or for a directory of results that is the same."""
     if not folder.is_dir():
         seen = "a file" if folder.exists() else "nothing of that name"
         raise UsageError(f"{folder}: expected a directory that Parquet files are renamed into, seen {seen}")
@@ -83,7 +88,7 @@ class ParquetArrivals(Source):
     """A directory of Parquet files, which a query of Structured Streaming reads and judges in batches."""
 
     def __init__(self, spark: "SparkSession", folder: AnyPath, how: CheckOptions, results: Path, publish: Publish) -> None:
-        """Keep what the query needs; `results` gets what is judged."""
+        """Keep what the query needs; `results` is the directory for rows, `publish` is called with each piece of news."""
         super().__init__(publish)
         self.spark = spark
         self.folder = folder
@@ -99,7 +104,7 @@ class ParquetArrivals(Source):
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Run the query."""
+        """Start the query, for the block in which the loop of `follow` polls it."""
         with task_failures(self.results), _silent_py4j():
             self._last_look_before = last_look(self.results)
             self._start_query()
@@ -107,37 +112,37 @@ class ParquetArrivals(Source):
             yield
 
     def poll(self) -> bool:
-        """See whether Spark has files to judge; it judges them by itself."""
-        # Until the first look at the directory it is not known whether something came.
+        """Note an arrival if Spark has files to judge. Return False: Spark judges them itself, nothing is read here."""
+        # Until Spark's first look at the directory nobody knows whether something came, so the time idle must not begin.
         if self._query.status["isDataAvailable"] or not self._has_looked():
             self.arrived()
         return False
 
     def wait(self, seconds: float) -> None:
-        """Wait for the query; start it again if it failed before its first look at the directory."""
+        """Wait so many seconds for the query; start it again if it failed before its first look at the directory."""
         self._wait(seconds, may_restart=self._starts < STARTS and not self._has_looked())
 
     def _wait(self, seconds: float, *, may_restart: bool) -> None:
-        """Wait for the query; if it fails, start it again (`may_restart`) or raise the reason."""
+        """Wait so many seconds; if the query fails meanwhile, start it again (`may_restart`) or raise the reason."""
         from pyspark.errors import StreamingQueryException  # noqa: PLC0415  optional
 
         try:
             self._query.awaitTermination(seconds)  # type: ignore[arg-type]  # it takes fractions of a second
         except StreamingQueryException as error:
-            # The error of the batch, if there is one, has the reason; that of the query only names it.
+            # What the batch raised is the reason; the error of the query only quotes it.
             if not may_restart:
                 raise (self._batch_failure or error) from error
             self._start_query()
 
     def end(self) -> None:
-        """Stop the query after the batch that has begun."""
+        """Stop the query after the batch that has begun, if one has."""
         before = self._batches_ended
         while self._query.isActive and self._query.status["isTriggerActive"] and self._batches_ended == before:
             self._wait(0.1, may_restart=False)
         self._query.stop()
 
     def report(self) -> Report:
-        """Report on what was judged, and judge what was not if no signal ended the loop."""
+        """Return the report on all files of the directory; those not judged yet are judged now, but not after a signal."""
         files = files_in([self.folder])
         marks = Arrivals(log_in(self.results)).marks
         # After a signal nobody wants to wait for files that arrived since the last look.
@@ -150,10 +155,11 @@ class ParquetArrivals(Source):
         return replace(report, notes=(*report.notes, *notes))
 
     def _has_looked(self) -> bool:
+        """Return whether Spark has listed the directory since this command started."""
         return last_look(self.results) != self._last_look_before
 
     def _start_query(self) -> None:
-        """Start the query of Spark that takes each batch of new row groups."""
+        """Start the streaming query, which calls `_take` with the rows of each batch."""
         from tidegauge.spark_check.source import register  # noqa: PLC0415  it needs PySpark
 
         self._starts += 1
@@ -169,8 +175,9 @@ class ParquetArrivals(Source):
         self._query = written.trigger(processingTime=TRIGGER).start()
 
     def _take(self, batch: "DataFrame", _number: int) -> None:
-        """Publish what is news in a batch. Spark, which commits the batch after this, must see an exception, and so must the
-        loop.
+        """Publish what is news in the rows of a batch, in a thread of Spark, which commits the batch afterwards.
+
+        An exception is raised, so that Spark commits nothing, and kept for the loop, which has no other way to see it.
         """
         try:
             # One action only: each one would judge the files again.
@@ -184,7 +191,7 @@ class ParquetArrivals(Source):
 
 @contextmanager
 def _silent_py4j() -> Iterator[None]:
-    """Keep Py4J from printing exceptions of a batch: the loop raises them."""
+    """Keep Py4J from logging the exceptions of a batch while the block runs: the loop raises them."""
     log = logging.getLogger("py4j.clientserver")
     before = log.level
     log.setLevel(logging.CRITICAL)
@@ -211,7 +218,7 @@ class RowGroupFailure(FailureNews):
 
 @dataclass
 class RunningTally:
-    """What was judged so far."""
+    """What was judged so far: how much, and the tally of each rule."""
 
     how: CheckOptions
     files: int = 0
@@ -220,16 +227,17 @@ class RunningTally:
     rules: dict[str, RuleTally] = field(default_factory=dict)
 
     def take(self, rows: Iterable[ResultRow]) -> Iterator[News]:
-        """Yield what is news in the rows of a batch, and at last how much was judged and which rules fail."""
+        """Add the rows of a batch; yield what is news in them, and at last the totals so far."""
         rows = sorted(rows, key=lambda row: (row.path, row.row_group))
         if not rows:
             return
         for row in rows:
             if row.problem:
                 yield row.to_problem()
+            # Before the row is added: a rule that fails for the first time is explained.
             yield from self._failures(row)
-            new = sum_rules([row])
-            self.rules |= {rule: add_tallies(self.rules.get(rule, RuleTally()), tally) for rule, tally in new.items()}
+            tallies = sum_rules([row])
+            self.rules |= {rule: add_tallies(self.rules.get(rule, RuleTally()), tally) for rule, tally in tallies.items()}
         self.files += len({row.fingerprint for row in rows})
         self.traces += sum(row.traces for row in rows)
         self.events += sum(row.events for row in rows)
@@ -238,7 +246,7 @@ class RunningTally:
         yield f"{so_far}; broken: {', '.join(broken)}" if broken else so_far
 
     def _failures(self, row: ResultRow) -> Iterator[RowGroupFailure]:
-        """Yield the failures of a row group, with an explanation where no earlier group has failed that rule."""
+        """Yield the rules that fail in a row group, with an explanation where the rule has failed in no earlier one."""
         failing = {tally.rule: tally.failed_traces for tally in row.tallies if tally.failed}
         first = [rule for rule in failing if not self.rules.get(rule, RuleTally()).failed]
         explained = _explained(row, first, self.how) if first else {}
@@ -247,7 +255,7 @@ class RunningTally:
 
 
 def _explained(row: ResultRow, rules: Iterable[str], how: CheckOptions) -> dict[str, Explanation]:
-    """Judge a row group once more, on the driver, to explain the first failures of rules in it."""
+    """Judge a row group once more, on the driver, and return an explanation of the first failure of each of these rules."""
     try:
         with open_parquet(row.path) as opened:
             config = opened.config if how.profile is None else replace(opened.config, profile=how.profile)

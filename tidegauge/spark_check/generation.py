@@ -5,6 +5,9 @@ Rules of this file
 1. The driver explores the model once and broadcasts the graph as arrays; a task gets the order and the number of its part.
 2. Parts share no walk (traces.from_model.walks, rule 4), so what the tasks write is distinct without comparing it.
 3. A part is written under another name and renamed when it is complete: an interrupted generation goes on where it was.
+
+A *walk* is one path through the state graph of a model, an interleaving. An *order* says which walks to make. A *part* is
+one of its files.
 """
 
 import hashlib
@@ -35,18 +38,19 @@ class Order:
     bounds: Bounds = BOUNDS
     profile: str = "fetch-truncation"
     steps: int = STEPS
+    """the most that a walk has"""
     seed: int = 0
     parts: int = 4
 
     def __post_init__(self) -> None:
-        spellable(self.parts)
+        spellable(self.parts)  # raises for what is no power of two
 
     def share(self, part: int) -> int:
-        """Return how many walks a part has."""
+        """Return how many walks a part has, counted from 0: all parts have them in equal shares, but for rounding."""
         return self.walks * (part + 1) // self.parts - self.walks * part // self.parts
 
     def file(self, part: int) -> str:
-        """Return a file name that no part of another order has."""
+        """Return the file name of a part: walks-<hash of the order>-<part>-of-<parts>.parquet."""
         mark = hashlib.sha256(repr(self).encode()).hexdigest()[:8]
         return f"walks-{mark}-{part:05}-of-{self.parts:05}.parquet"
 
@@ -59,7 +63,11 @@ class Order:
 def generate_on_spark(
     directory: str | AnyPath, order: Order, master: str = "local[2]", spark: "SparkSession | None" = None
 ) -> list[Generated]:
-    """Write the parts of `order` to `directory`; same order, same bytes."""
+    """Write the parts of `order` to `directory`, and return what was made of each; the same order gives the same bytes.
+
+    `spark` is a session to use; without one, a session on `master` is made. Raises UsageError if the directory has parts of
+    another order.
+    """
     target = writable_directory(directory)
     refuse_others(target, order)
     with ExitStack() as stack:
@@ -70,6 +78,7 @@ def generate_on_spark(
         with task_failures(target):
             generated: list[Generated] = parts.map(lambda part: write_part(shared.value, target, order, part)).collect()
         shared.unpersist()
+    # Every task has ended: unfinished files belong to attempts that were killed.
     for part in range(order.parts):
         remove_leftovers(target, order.file(part))
     return generated
@@ -77,8 +86,9 @@ def generate_on_spark(
 
 def refuse_others(target: AnyPath, order: Order) -> None:
     """Raise UsageError if a directory has parts of another generation: judged together they would count as one."""
-    own = order.file(0).partition("-")[2].partition("-")[0]
-    others = sorted(path.name for path in target.glob("walks-*.parquet") if path.name.split("-")[1] != own)
+    # The hash of the order in a file name (Order.file).
+    own_hash = order.file(0).split("-")[1]
+    others = sorted(path.name for path in target.glob("walks-*.parquet") if path.name.split("-")[1] != own_hash)
     if others:
         raise UsageError(
             f"{target}: expected no parts but those of this generation, seen {others[0]} of another (seed, model or size "
@@ -87,12 +97,13 @@ def refuse_others(target: AnyPath, order: Order) -> None:
 
 
 def write_part(table: EdgeTable, target: AnyPath, order: Order, part: int) -> Generated:
-    """Write one part with a note beside it, or read the note of an earlier run."""
+    """Write one part with a note beside it, a JSON file that says what was made; or read the note of an earlier run."""
     path = target / order.file(part)
     note = path.with_name(f"{path.name.removesuffix('.parquet')}.json")
-    # Both: the note is written last, so a part without one may be incomplete.
+    # Both: an attempt that was killed between the two renames leaves the note alone.
     if path.exists() and note.exists():
         return replace(Generated(**json.loads(note.read_bytes())), path=str(path))
+    # The note is renamed first, so that a part never stands without one.
     with atomic_write(path) as unfinished:
         made = generate(
             table, unfinished, order.share(part), steps=order.steps, seed=order.seed, part=part, parts=order.parts

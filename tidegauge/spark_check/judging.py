@@ -1,4 +1,10 @@
-"""Judge Parquet files of any number on Spark, and combine and reconcile the results of the workers."""
+"""Judge Parquet files of any number on Spark, and combine and reconcile the results of the workers.
+
+In: paths, and perhaps a directory of results. Out: a `SparkRun`, with a `ResultRow` per row group, and its `Totals`. A
+*footer* is the metadata at the end of a Parquet file, with the number of events of each row group. A *mark* is the
+fingerprint of a file, which stands for its path, its content and the judge (spark_check.worker). A *resumed* row group has a
+row in the directory of results from an earlier run, and is not judged again.
+"""
 
 import io
 import time
@@ -67,7 +73,7 @@ class Totals:
 
 
 def sum_rules(rows: Iterable[ResultRow]) -> dict[str, RuleTally]:
-    """Add up the tallies of rows, rule by rule."""
+    """Return the sum of the rows' tallies for each rule that any of them has."""
     sums: dict[str, RuleTally] = {}
     for row in rows:
         for tally in row.tallies:
@@ -106,16 +112,17 @@ class FileHead:
 
 @dataclass(frozen=True)
 class SparkRun:
-    """The result of judging `files`: the footers of those that can be read, the `rows` of their row groups in order.
-
-    So many rows were `resumed`, that is read from the directory of results.
-    """
+    """The result of judging files on Spark."""
 
     files: tuple[str, ...]
     heads: Mapping[str, FileHead]
+    """path -> footer, of the files that can be read"""
     unreadable: Mapping[str, Problem]
+    """path -> problem, of the others"""
     rows: Sequence[ResultRow]
+    """one per row group, in the order of the files"""
     resumed: int
+    """how many of the rows were read from the directory of results"""
     seconds: float
 
     def totals(self) -> Totals:
@@ -149,19 +156,23 @@ def judge_on_spark(
     results: str | AnyPath | None = None,
     spark: "SparkSession | None" = None,
 ) -> Totals:
-    """Judge the row groups of `paths`, files or directories of .parquet files; leave rows in the directory `results`."""
+    """Judge the row groups of `paths`, files or directories of .parquet files, and return the totals.
+
+    `results` is a directory to leave rows in, and to resume from. `spark` is a session to use; without one, a session on
+    `master` is made.
+    """
     with ExitStack() as stack:
         running = spark if spark is not None else stack.enter_context(session(master))
         return judge_files(running, files_in(paths), results).totals()
 
 
 def files_in(paths: Iterable[str | AnyPath]) -> list[str]:
-    """Return the files, and the .parquet files of the directories, each once, by name."""
+    """Return the paths of the files, and of the .parquet files in the directories, each once."""
     return [str(file) for file in paths_in(paths)]
 
 
 def paths_in(paths: Iterable[str | AnyPath]) -> list[AnyPath]:
-    """Return the same as paths; a URI that was listed keeps the version that the list showed."""
+    """Return the same files as path objects; one of a URI that was listed has the status of the listing."""
     by_name: dict[str, AnyPath] = {}
     for path in map(to_path, paths):
         inside = path.glob("*.parquet") if path.is_dir() else [path]
@@ -177,9 +188,10 @@ def judge_files(
     *,
     situations: bool = False,
 ) -> SparkRun:
-    """Judge the row groups of files that are not judged yet. Raises SparkFailed when a task cannot be done.
+    """Judge the row groups of files that have no row in `results` yet. Raises SparkFailed when a task cannot be done.
 
-    `situations`: whether those of the events are counted, for a report on coverage.
+    `profile` replaces the one that files name. `situations`: whether those of the events are counted, for a report on
+    coverage.
     """
     started = time.perf_counter()
     target = None if results is None else writable_directory(results)
@@ -191,7 +203,8 @@ def judge_files(
         except Unreadable as error:
             unreadable[path] = error.problem
     judge = judge_fingerprint(profile, situations=situations)
-    # Reading every file once more takes as long as judging it: only for results that are kept, and side by side.
+    # Fingerprints by content need every file read once more, as long as judging it: only for results that are kept, in
+    # tasks.
     if target is None or not heads:
         marks = {path: version_of(path) for path in heads}
     else:
@@ -226,25 +239,26 @@ def judge_files(
 
 
 def _head(path: str) -> FileHead:
+    """Read the footer of a file. Raises Unreadable."""
     with open_parquet(path) as opened:
         return FileHead(opened.config, tuple(opened.row_groups()))
 
 
 def _task_size(events: int, at_once: int) -> int:
-    """Return about how many events a task has at most."""
+    """Return about how many events a task has, when there are so many in all and `at_once` tasks run at a time."""
     # Not below FEWEST_EVENTS, even if some cores then have nothing to do.
     return max(FEWEST_EVENTS, min(TASK_EVENTS, events // (TASKS_PER_CORE * at_once)))
 
 
 def stored(results: AnyPath) -> list[ResultRow]:
-    """Return the rows that earlier runs left, each row group once."""
+    """Return the rows that earlier runs left in a directory of results, one for each row group."""
     # Two runs that were interrupted at different places may both have a row group.
     rows = {(row.fingerprint, row.row_group): row for row in rows_in(results.glob("*.parquet"))}
     return list(rows.values())
 
 
 def rows_in(paths: Iterable[AnyPath]) -> Iterator[ResultRow]:
-    """Read the rows of files of results."""
+    """Yield the rows of files of results, each of which a task has written."""
     for path in paths:
         # A file that is damaged, or that another version of Tidegauge wrote, has no rows: its row groups are judged again.
         try:

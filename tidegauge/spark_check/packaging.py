@@ -8,6 +8,8 @@ Rules of this file
    daemon that forks the executor's workers (spark_check.session).
 3. A worker uses the machine code only under the fingerprint that its own would have: with another text, Python, Numba or
    processor it finds none and compiles.
+
+The *machine code* is that of the judge, compiled by Numba; its *fingerprint* is a hash of all that it depends on.
 """
 
 import os
@@ -25,22 +27,22 @@ MACHINE_CODE = "machine_code"
 
 
 def project_zip(directory: Path) -> Path:
-    """Write ZIP into `directory`, with the machine code if it is kept on this machine."""
-    path, made = directory / ZIP, fingerprint()
+    """Write the package as ZIP into `directory`, with the machine code if this machine keeps some; return its path."""
+    path, code_fingerprint = directory / ZIP, fingerprint()
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
         for source in _sources():
             out.write(source, source.relative_to(PACKAGE.parent).as_posix())
-        for name, data in files_of(made).items():
-            out.writestr(f"{PACKAGE.name}/{MACHINE_CODE}/{made}/{name}", data)
+        for name, data in files_of(code_fingerprint).items():
+            out.writestr(f"{PACKAGE.name}/{MACHINE_CODE}/{code_fingerprint}/{name}", data)
     return path
 
 
 def take_machine_code() -> None:
-    """Keep the machine code that came with the package on this machine, if it was made for such a machine."""
-    made = fingerprint()
-    shipped = files("tidegauge") / MACHINE_CODE / made
+    """Store the machine code that came in the zip where this machine keeps it, if it was made for such a machine."""
+    code_fingerprint = fingerprint()
+    shipped = files("tidegauge") / MACHINE_CODE / code_fingerprint
     if shipped.is_dir():
-        keep(made, {file.name: file.read_bytes() for file in shipped.iterdir()})
+        keep(code_fingerprint, {file.name: file.read_bytes() for file in shipped.iterdir()})
 
 
 def _sources() -> list[Path]:

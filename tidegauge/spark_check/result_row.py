@@ -1,4 +1,9 @@
-"""A row of results: what a worker makes of one row group. The Arrow and SQL schemas come from the fields of ResultRow."""
+"""A row of results: what a worker makes of one row group of a Parquet file.
+
+The schemas of Arrow and of Spark's SQL are made from the fields of ResultRow and their type hints; the names are columns
+that users read. A *tally* is the counts of one rule's checks. A *situation* is what an event was about, for a report on
+coverage.
+"""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass
@@ -16,7 +21,7 @@ Int32 = Annotated[int, pa.int32()]
 
 @dataclass(frozen=True)
 class TallyRow:
-    """The checks of one rule."""
+    """The counts of one rule's checks."""
 
     rule: str
     held: int
@@ -24,6 +29,7 @@ class TallyRow:
     undecided: int
     failed_traces: int
     missing: tuple[str, ...]
+    """fields that would have decided the undecided checks"""
 
     @classmethod
     def from_tally(cls, rule: str, tally: RuleTally) -> "TallyRow":
@@ -31,7 +37,7 @@ class TallyRow:
         return cls(rule, tally.held, tally.failed, tally.undecided, tally.failed_traces, tuple(tally.missing))
 
     def tally(self) -> RuleTally:
-        """Return the tally."""
+        """Return the row as a tally again, the reverse of `from_tally`."""
         return RuleTally(self.held, self.failed, self.undecided, self.missing, self.failed_traces)
 
 
@@ -93,7 +99,7 @@ class ResultRow:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "ResultRow":
-        """Return a row that was read back from Arrow or from Spark."""
+        """Return a row that was read back from Arrow or from Spark, whose structs are dicts and whose lists are lists."""
         problem = data["problem"]
         nested = {
             "problem": None if problem is None else ProblemRow(**problem),
@@ -106,7 +112,7 @@ class ResultRow:
 
     @property
     def seen(self) -> dict[Situation, Seen]:
-        """Return the situations, as one process counts them."""
+        """The situations, in the form in which a check without Spark counts them."""
         return {Situation(at.action, at.outcomes): Seen(at.times, at.first) for at in self.situations}
 
     @property
@@ -115,7 +121,7 @@ class ResultRow:
         return f"{self.path}: row group {self.row_group}"
 
     def to_problem(self) -> Problem:
-        """Return what was wrong with a malformed row group."""
+        """Return what was wrong with a malformed row group, as the report's problem; only for a row that has one."""
         assert self.problem is not None
         return Problem(line=None, lost=self.malformed_events, **asdict(self.problem))
 
@@ -142,12 +148,13 @@ def _arrow_type(hint: Any) -> pa.DataType:
 
 
 def _arrow_fields(row_class: Any) -> list[tuple[str, pa.DataType]]:
+    """Return name and Arrow type of each field of a dataclass."""
     hints = get_type_hints(row_class, include_extras=True)
     return [(field.name, _arrow_type(hints[field.name])) for field in fields(row_class)]
 
 
 def _sql_type(arrow: pa.DataType) -> str:
-    """Return the type of Spark SQL that a type of Arrow is."""
+    """Return the name in Spark's SQL of a type that `_arrow_type` gives."""
     if pa.types.is_list(arrow):
         return f"array<{_sql_type(arrow.value_type)}>"
     if pa.types.is_struct(arrow):

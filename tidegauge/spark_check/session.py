@@ -1,4 +1,8 @@
-"""A Spark session that works on a fresh machine: no ports to the outside, no noise, this interpreter, any Java."""
+"""A Spark session that works on a fresh machine: no ports to the outside, no noise, this interpreter, any Java.
+
+`session` gives one; the rules below say how it is set up. *Local* is a master such as local[2], which runs the tasks on this
+machine; any other is a cluster.
+"""
 
 import atexit
 import os
@@ -30,7 +34,7 @@ class SparkFailed(TidegaugeError):  # noqa: N818
 
 @contextmanager
 def task_failures(results: object) -> Iterator[None]:
-    """Raise SparkFailed for what Spark gives up on; `results` is where finished tasks leave their results."""
+    """Raise SparkFailed when the block's job fails for good; `results` is where finished tasks leave theirs, or None."""
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415  optional: it comes with PySpark
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
@@ -46,13 +50,13 @@ def task_failures(results: object) -> Iterator[None]:
 def failure_reason(message: str) -> str:
     """Return the line of Spark's message that has the reason: the error of a Python traceback, else the first of Java's."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
-    at = next((number for number, line in enumerate(lines) if line.startswith("Traceback ")), None)
+    traceback_at = next((number for number, line in enumerate(lines) if line.startswith("Traceback ")), None)
     # An error of Spark itself has no Python traceback.
-    if at is None:
-        wanted = [line for line in lines if line.startswith(("org.apache", "Caused by", "java."))]
+    if traceback_at is None:
+        reasons = [line for line in lines if line.startswith(("org.apache", "Caused by", "java."))]
     else:
-        wanted = [line for line in lines[at:] if line.partition(":")[0].endswith(("Error", "Exception"))]
-    return (wanted or lines or ["no reason"])[0]
+        reasons = [line for line in lines[traceback_at:] if line.partition(":")[0].endswith(("Error", "Exception"))]
+    return (reasons or lines or ["no reason"])[0]
 
 
 # The session.
@@ -76,7 +80,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def session(master: str = "local[2]") -> Iterator["SparkSession"]:
-    """Provide the active session, which stays as it is, or else one on `master`, which is stopped at the end.
+    """Give the block a Spark session: the active one, which stays as it is, or a new one on `master`, stopped at the end.
 
     Raises SparkUnavailable if PySpark, Java or the master is missing.
     """
@@ -102,9 +106,10 @@ def session(master: str = "local[2]") -> Iterator["SparkSession"]:
         builder = SparkSession.builder.master(master).appName("tidegauge")
         for key, value in _settings(master, Path(scratch)).items():
             builder = builder.config(key, value)
-        with _environment(master, java_home), _answering(master):
+        with _environment(master, java_home), _start_errors(master):
             spark = builder.getOrCreate()
         try:
+            # Workers of a cluster have no Tidegauge: they get it, with the judge compiled before.
             if not _is_local(master):
                 prepare()
                 spark.sparkContext.addPyFile(str(project_zip(Path(scratch))))
@@ -114,17 +119,18 @@ def session(master: str = "local[2]") -> Iterator["SparkSession"]:
 
 
 SHIPPED = "tidegauge.shipped"
-"""The local property of a session that has the package."""
+"""The local property of a Spark context by which a session is marked that has the package."""
 
 
 def _ship_to(spark: "SparkSession") -> None:
-    """Give the workers of somebody's session this package, once, unless they import it from where it is installed."""
+    """Give the workers of a user's session this package, once, unless they import it from where it is installed."""
     context = spark.sparkContext
     installed = _is_local(str(context.master)) and _is_installed()
     if installed or context.getLocalProperty(SHIPPED):
         return
     prepare()
-    # Spark serves the file from its place as long as the session lives, so it stays there till this process ends.
+    # Spark serves the file from its place while the session lives, and that is not ours to end: kept until this process
+    # ends.
     folder = Path(tempfile.mkdtemp(prefix="tidegauge-shipped-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     context.addPyFile(str(project_zip(folder)))
@@ -132,6 +138,7 @@ def _ship_to(spark: "SparkSession") -> None:
 
 
 def _is_installed() -> bool:
+    """Return whether this interpreter has Tidegauge as a package, rather than running it from a checkout."""
     try:
         distribution("tidegauge")
     except PackageNotFoundError:
@@ -140,8 +147,8 @@ def _is_installed() -> bool:
 
 
 @contextmanager
-def _answering(master: str) -> Iterator[None]:
-    """Turn an error of Spark's start into SparkUnavailable."""
+def _start_errors(master: str) -> Iterator[None]:
+    """Raise SparkUnavailable for an error of Spark in the block, which starts a session on `master`."""
     from py4j.protocol import Py4JError  # noqa: PLC0415  optional, with PySpark
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
@@ -154,12 +161,12 @@ def _answering(master: str) -> Iterator[None]:
 
 
 def cores(spark: "SparkSession") -> int:
-    """Return how many tasks run at a time."""
+    """Return how many tasks the session runs at a time."""
     return int(spark.sparkContext.defaultParallelism)
 
 
 def _settings(master: str, scratch: Path) -> Mapping[str, str]:
-    """Return the settings of a session: quiet, in memory, with all files in `scratch`."""
+    """Return the settings of a session: quiet, without a catalog on disk, with all its files in `scratch`."""
     logging = Path(__file__).with_name("log4j2.properties")
     settings = {
         "spark.ui.enabled": "false",
@@ -180,11 +187,12 @@ def _settings(master: str, scratch: Path) -> Mapping[str, str]:
 
 
 def _is_local(master: str) -> bool:
+    """Return whether a master runs its tasks on this machine."""
     return master == "local" or master.startswith("local[")
 
 
 def _spark_home() -> Path | None:
-    """Return the Spark that PySpark brings, None where it is somewhere else."""
+    """Return the directory of the Spark that came with PySpark, None where it is somewhere else."""
     import pyspark  # noqa: PLC0415  optional
 
     package = Path(pyspark.__file__).parent
@@ -195,19 +203,20 @@ def _spark_home() -> Path | None:
 @contextmanager
 def _environment(master: str, java_home: Path) -> Iterator[None]:
     """Set the variables that the JVM inherits at its start, and restore them afterwards."""
-    wanted = {"JAVA_HOME": str(java_home), "PYSPARK_DRIVER_PYTHON": sys.executable, **SAFE_PATH_VARIABLE}
+    variables = {"JAVA_HOME": str(java_home), "PYSPARK_DRIVER_PYTHON": sys.executable, **SAFE_PATH_VARIABLE}
     if _is_local(master):
-        wanted["PYSPARK_PYTHON"] = sys.executable
-        wanted["SPARK_LOCAL_IP"] = "127.0.0.1"
-        wanted["PYTHONPATH"] = os.pathsep.join(filter(None, (str(PACKAGE_ROOT), os.environ.get("PYTHONPATH"))))
+        variables["PYSPARK_PYTHON"] = sys.executable
+        variables["SPARK_LOCAL_IP"] = "127.0.0.1"
+        variables["PYTHONPATH"] = os.pathsep.join(filter(None, (str(PACKAGE_ROOT), os.environ.get("PYTHONPATH"))))
     else:
-        wanted["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
-    # Without it PySpark takes the directory above the current one, if that has bin/spark-submit and jars (find_spark_home).
+        variables["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
+    # Without SPARK_HOME PySpark would take the directory above the current one, if that has bin/spark-submit and jars
+    # (find_spark_home).
     if "SPARK_HOME" not in os.environ and (home := _spark_home()) is not None:
-        wanted["SPARK_HOME"] = str(home)
+        variables["SPARK_HOME"] = str(home)
     # The JVM inherits the environment when it starts; afterwards other programs of this process need it unchanged.
-    before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:

@@ -16,6 +16,10 @@ Rules of this file
 5. A position in the log of arrivals is an offset of the stream. It is returned only after everything before it is on the
    disk. A line that was incomplete when its writer was killed has no position yet: the next writer removes it.
 6. One process writes at a time. It keeps a fingerprint for each arrival in memory, and nothing else that grows.
+
+A *mark* is the fingerprint of a file, which stands for its path, its content and the judge (spark_check.worker). An
+*arrival* is a version of a file that was seen in the directory. A *position* is an offset in bytes in the log of arrivals, a
+line of JSON each. A *look* is one listing of the directory. The *judge* is given by its fingerprint, a string.
 """
 
 import json
@@ -58,14 +62,14 @@ AT_ONCE = 256
 
 
 class Arrival(NamedTuple):
-    """A version of a file."""
+    """A version of a file that was seen in the directory; a line of the log."""
 
     path: str
     mark: str
 
 
 class Arrivals:
-    """The log at `path`, read to its end."""
+    """The log of arrivals at `path`: its `end`, a position, and the `marks` of all arrivals."""
 
     def __init__(self, path: Path) -> None:
         """Read the log of arrivals that an earlier run has left, if there is one."""
@@ -80,12 +84,12 @@ class Arrivals:
                         self.end += len(line)
                         self.marks.add(_arrival(line).mark)
 
-    def look(self, files: Iterable[AnyPath], judge: str, most: int = AT_ONCE) -> int:
-        """Add at most so many `files` that have not arrived in this version; return the new end."""
+    def look(self, files: Iterable[AnyPath], judge: str, max_new: int = AT_ONCE) -> int:
+        """Add those of the listed `files` that have not arrived in this version, `max_new` at most; return the new end."""
         new: dict[str, Arrival] = {}
         for path in files:
-            # Enough for one batch: the rest arrives with the next look.
-            if len(new) == most:
+            # Enough for one batch: the others arrive with the next look.
+            if len(new) == max_new:
                 break
             try:
                 mark = file_fingerprint(path, judge)
@@ -97,7 +101,7 @@ class Arrivals:
         if new:
             self._append(new.values())
             self.marks |= new.keys()
-        self.path.touch()  # a look that found nothing is seen, too
+        self.path.touch()  # last_look must change even when nothing has arrived
         return self.end
 
     def between(self, start: int, end: int) -> list[Arrival]:
@@ -127,17 +131,18 @@ class Arrivals:
 
 
 def log_in(results: str | Path) -> Path:
-    """Return the path of the log in a directory of results."""
+    """Return the path of the log of arrivals in a directory of results."""
     return Path(results) / FOLLOWED / "arrivals"
 
 
 def last_look(results: str | Path) -> int:
-    """Return a number that changes with each look."""
+    """Return when the log of arrivals in `results` was last written, in ns; each look changes it; 0 before the first."""
     log = log_in(results)
     return log.stat().st_mtime_ns if log.exists() else 0
 
 
 def _arrival(line: bytes) -> Arrival:
+    """Return the arrival of a line of the log."""
     return Arrival(*json.loads(line))
 
 
@@ -146,24 +151,24 @@ def _arrival(line: bytes) -> Arrival:
 
 
 class JudgeSource(DataSource):
-    """format("tidegauge"). Options: `path` a file, directory or glob, of a stream a directory; `paths` a JSON list, which
-    load([..]) makes; `results` a directory for the rows; `profile` replaces the one that files name; `situations` "true"
-    counts those of the events (conformance.checking.situations).
+    """The data source that spark.read.format("tidegauge") names. Its options, all strings:
 
-    Of a stream also `judge` (spark_check.worker.judge_fingerprint).
+    `path`, a file, directory or glob, for a stream a directory; `paths`, a JSON list of them, which load([..]) makes;
+    `results`, a directory for the rows; `profile`, which replaces the one that files name; `situations`, "true" to count
+    those of the events (conformance.checking.situations). For a stream also `judge` (spark_check.worker.judge_fingerprint).
     """
 
     @classmethod
     def name(cls) -> str:
-        """Return the name for format(...)."""
+        """Return the name that format(...) takes."""
         return "tidegauge"
 
     def schema(self) -> str:
-        """Return the schema of ResultRow."""
+        """Return the columns of a ResultRow, in Spark's DDL."""
         return SQL_SCHEMA
 
     def reader(self, schema: StructType) -> "JudgeReader":  # noqa: ARG002
-        """Return the reader for these options."""
+        """Return the reader of all row groups of the files that the options name; reads their footers."""
         places = [*json.loads(self.options.get("paths", "[]")), *filter(None, [self.options.get("path")])]
         files = [file for place in places for file in files_named(place)]
         profile = self.options.get("profile")
@@ -172,6 +177,7 @@ class JudgeSource(DataSource):
         parts: list[Task | list[ResultRow]] = []
         # A file that is named twice is judged once.
         for path in dict.fromkeys(files):
+            # Only results that are kept need a mark by content, for which the file must be read.
             mark = file_fingerprint(path, judge) if results else version_of(path)
             try:
                 parts += tasks_of(mark, _row_groups(path), TASK_EVENTS, profile, situations=counts)
@@ -185,7 +191,7 @@ class JudgeSource(DataSource):
 
 
 class JudgeReader(DataSourceReader):
-    """Hands each task to a worker."""
+    """The reader of a batch query. A part becomes a partition: a task to run, or rows that are known already."""
 
     def __init__(self, parts: "list[Task | list[ResultRow]]", results: str | None) -> None:
         self.parts, self.results = parts, results
@@ -195,12 +201,12 @@ class JudgeReader(DataSourceReader):
         return [InputPartition(part) for part in self.parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Judge the row groups of a partition."""
+        """Yield the rows of a partition, in a worker: its row groups are judged here."""
         yield from _rows_of(partition.value, self.results)
 
 
 class JudgeStream(DataSourceStreamReader):
-    """Hands out the files that arrive in a directory. Its cached properties stay on the driver."""
+    """The reader of a streaming query over files that arrive in a directory. Its cached properties stay on the driver."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         """Check the options of the stream. Raises UsageError."""
@@ -212,7 +218,7 @@ class JudgeStream(DataSourceStreamReader):
 
     @cached_property
     def judge(self) -> str:
-        """The judge's part of fingerprints."""
+        """The fingerprint of the judge, given as an option or computed."""
         return self._judge or judge_fingerprint(self.profile, situations=self.situations)
 
     @cached_property
@@ -222,14 +228,14 @@ class JudgeStream(DataSourceStreamReader):
 
     @cached_property
     def finished(self) -> dict[str, list[AnyPath]]:
-        """The files of results that were there before this stream began, by the fingerprint they are about."""
+        """The files of results that were there before this stream began, by the mark in their name (Task.name)."""
         files: dict[str, list[AnyPath]] = defaultdict(list)
         for path in to_path(self.results).glob("*.parquet"):
             files[path.name.partition("-")[0]].append(path)
         return files
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
-        """Return the position before everything."""
+        """Return the position before the first arrival."""
         return {"position": 0}
 
     def latestOffset(self) -> dict[str, int]:  # type: ignore[override]  # noqa: N802  as Spark 4.0 has it, and later ones take it
@@ -237,23 +243,23 @@ class JudgeStream(DataSourceStreamReader):
         return {"position": self.arrivals.look(paths_in([self.path]), self.judge)}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
-        """Return a partition per task, and one more for each file whose rows are known without a task."""
+        """Return the partitions of a batch: the files that arrived between two positions (JudgeReader says what one is)."""
         arrived = self.arrivals.between(start["position"], end["position"])
         return [InputPartition(part) for arrival in arrived for part in self._parts(arrival)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Judge the row groups of a partition."""
+        """Yield the rows of a partition, in a worker: its row groups are judged here."""
         yield from _rows_of(partition.value, self.results)
 
-    def _parts(self, arrived: Arrival) -> Iterator[Task | list[ResultRow]]:
-        """Yield the tasks of an arrived file, after the rows that an earlier run judged."""
-        path, mark = arrived
+    def _parts(self, arrival: Arrival) -> Iterator[Task | list[ResultRow]]:
+        """Yield the rows of an arrived file that an earlier run judged, if any, then tasks for its other row groups."""
+        path, mark = arrival
         try:
             if file_fingerprint(path, self.judge) != mark:
                 return  # the file was replaced: its new version arrives by itself
             groups = _row_groups(path)
         except FileNotFoundError:
-            return
+            return  # the file was removed since it arrived
         except Unreadable as error:
             # One row all the same: the file has arrived, and the report counts it.
             yield [unreadable_row(path, mark, error.problem)]
@@ -266,6 +272,7 @@ class JudgeStream(DataSourceStreamReader):
 
 
 def _counts_situations(options: Mapping[str, str]) -> bool:
+    """Return whether the option `situations` is "true"."""
     return options.get("situations", "").lower() == "true"
 
 
@@ -273,31 +280,33 @@ def files_named(place: str) -> list[str]:
     """Return the Parquet files that a path, a URI, a directory or a glob names. Raises UsageError where there is none."""
     path = to_path(place)
     if path.exists():
-        found = files_in([path])
+        files = files_in([path])
     elif isinstance(path, ArrowPath):
         # In a store of objects the last part may be a pattern.
-        above, _, pattern = place.rpartition("/")
-        found = [str(file) for file in to_path(above).glob(pattern)]
+        directory, _, pattern = place.rpartition("/")
+        files = [str(file) for file in to_path(directory).glob(pattern)]
     else:
         # Path.glob takes no absolute pattern.
-        found = files_in(sorted(glob(place, recursive=True)))  # noqa: PTH207
-    if not found:
+        files = files_in(sorted(glob(place, recursive=True)))  # noqa: PTH207
+    if not files:
         raise UsageError(
             f"{place}: expected Parquet files, a directory of them or a pattern of names; seen none; check the path"
         )
-    return found
+    return files
 
 
 def _rows_of(part: "Task | list[ResultRow]", results: str | None) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a part, each as a record batch: of a task they are judged now, and left in `results`."""
     for row in run_task(part, results) if isinstance(part, Task) else part:
         yield record_batch([row])
 
 
 def _row_groups(path: str) -> list[RowGroup]:
+    """Return the row groups of a file, from its footer. Raises Unreadable."""
     with open_parquet(path) as opened:
         return opened.row_groups()
 
 
 def register(spark: "SparkSession") -> None:
-    """Make format("tidegauge") known to a session."""
+    """Register the data source with a session, which then knows format("tidegauge")."""
     spark.dataSource.register(JudgeSource)

@@ -6,6 +6,8 @@ Rules of this file
 2. Hadoop's names of S3, s3a:// and s3n://, are s3:// here. After a ? come options of Arrow, such as endpoint_override: every
    path that is made from this one has them too.
 3. An error of Arrow is raised as an OSError, as it would be for a path.
+
+`AnyPath` is such a path or a pathlib.Path; `to_path` makes one from what a user wrote.
 """
 
 from collections.abc import Iterator
@@ -26,7 +28,7 @@ from tidegauge.util.files import directory, is_uri, without_keys
 
 NAMES_OF_S3 = ("s3a", "s3n")
 PLAIN = "/=+,:@ "
-"""Besides letters and digits, what a name may hold and be read in a URI as it is."""
+"""Characters, besides letters and digits, that a URI shows as they are: all others are quoted (%xx)."""
 PIECE = 1 << 22
 """Bytes that are copied at a time."""
 SECOND = 10**9
@@ -41,7 +43,7 @@ class Status(NamedTuple):
 
 @dataclass(frozen=True)
 class ArrowPath:
-    """A path that may exist; `listed` is its status if it comes from a list of its directory."""
+    """A path that may exist; `listed` is its status as a listing of its directory gave it, None without one."""
 
     uri: str
     listed: Status | None = field(default=None, compare=False, repr=False)
@@ -52,24 +54,24 @@ class ArrowPath:
         parts = urlsplit(uri)
         scheme = "s3" if parts.scheme in NAMES_OF_S3 else parts.scheme
         arrow_path = cls(urlunsplit(parts._replace(scheme=scheme, path=parts.path.rstrip("/"))))
-        # Opened once for the error: a scheme that Arrow does not know is a mistake of the user, here and not in a worker.
-        arrow_path._there()
+        # For its error: a scheme that Arrow does not know is a mistake of the user, to be raised here and not in a worker.
+        arrow_path._system_and_path()
         return arrow_path
 
     @property
     def name(self) -> str:
-        """The last part, as it is called there."""
+        """The last part of the path, unquoted."""
         return unquote(self._parts.path.rpartition("/")[2])
 
     def __str__(self) -> str:
         return self.uri
 
     def __truediv__(self, below: str) -> "ArrowPath":
-        return self._at(f"{self._parts.path}/{quote(below, PLAIN)}")
+        return self._with_path(f"{self._parts.path}/{quote(below, PLAIN)}")
 
     def with_name(self, name: str) -> "ArrowPath":
         """Return another path in the same directory."""
-        return self._at(f"{self._parts.path.rpartition('/')[0]}/{quote(name, PLAIN)}")
+        return self._with_path(f"{self._parts.path.rpartition('/')[0]}/{quote(name, PLAIN)}")
 
     def absolute(self) -> "ArrowPath":
         """Return this path: a URI is absolute."""
@@ -84,8 +86,8 @@ class ArrowPath:
         return bool(self._info().type == FileType.Directory)
 
     def stat(self) -> Status:
-        """Return the status of the file, as of its listing if it was listed. Raises FileNotFoundError."""
-        # A list has all sizes and times in one request; asking for each file would be a request each.
+        """Return the status of the file; if it comes from a listing, what that gave. Raises FileNotFoundError."""
+        # A listing gives all sizes and times in one request; to look at each file would be a request each.
         if self.listed is not None:
             return self.listed
         info = self._info()
@@ -95,8 +97,8 @@ class ArrowPath:
 
     def iterdir(self) -> "Iterator[ArrowPath]":
         """Yield the paths in the directory; none if it does not exist."""
-        files, path = self._there()
-        with _refused():
+        files, path = self._system_and_path()
+        with _as_os_error():
             infos = files.get_file_info(FileSelector(path, allow_not_found=True))
         for info in infos:
             yield replace(self / info.base_name, listed=status_of(info) if info.is_file else None)
@@ -107,78 +109,81 @@ class ArrowPath:
 
     def mkdir(self) -> None:
         """Make the directory and those above, where they are not there."""
-        files, path = self._there()
-        with _refused():
+        files, path = self._system_and_path()
+        with _as_os_error():
             files.create_dir(path)
 
     def opened(self) -> pa.NativeFile:
         """Open the file for random access."""
-        files, path = self._there()
-        with _refused():
+        files, path = self._system_and_path()
+        with _as_os_error():
             return files.open_input_file(path)
 
     def read_bytes(self) -> bytes:
         """Read the file."""
-        with self.opened() as file, _refused():
+        with self.opened() as file, _as_os_error():
             return bytes(file.read())
 
     def put(self, file: Path) -> None:
-        """Copy a file of this machine there; a part of it is visible meanwhile, and stays if the copy fails."""
-        files, path = self._there()
-        with _refused(), file.open("rb") as source, files.open_output_stream(path) as target:
+        """Copy a file of this machine to this path; a part of it is visible meanwhile, and stays if the copy fails."""
+        files, path = self._system_and_path()
+        with _as_os_error(), file.open("rb") as source, files.open_output_stream(path) as target:
             while piece := source.read(PIECE):
                 target.write(piece)
 
     def replace(self, target: "ArrowPath") -> None:
-        """Move the file to `target`, replacing a file there, at once."""
-        files, path = self._there()
-        with _refused():
-            files.move(path, target._there()[1])
+        """Move the file to `target`, in the same file system, and replace a file that is there, at once."""
+        files, path = self._system_and_path()
+        with _as_os_error():
+            files.move(path, target._system_and_path()[1])
 
     def unlink(self, missing_ok: bool = False) -> None:
         """Remove the file."""
-        files, path = self._there()
+        files, path = self._system_and_path()
         if missing_ok and not self.exists():
             return
-        with _refused():
+        with _as_os_error():
             files.delete_file(path)
 
     @property
     def _parts(self) -> SplitResult:
         return urlsplit(self.uri)
 
-    def _at(self, path: str) -> "ArrowPath":
+    def _with_path(self, path: str) -> "ArrowPath":
+        """Return the URI with another path, quoted; host and options stay."""
         return ArrowPath(urlunsplit(self._parts._replace(path=path)))
 
     def _info(self) -> FileInfo:
-        files, path = self._there()
-        with _refused():
+        files, path = self._system_and_path()
+        with _as_os_error():
             return files.get_file_info(path)
 
-    def _there(self) -> tuple[FileSystem, str]:
-        """Return the file system and the path in it."""
+    def _system_and_path(self) -> tuple[FileSystem, str]:
+        """Return the file system of the URI, and the path in it. Raises OSError."""
         parts = self._parts
-        with _refused():
-            # one file system for all that lies in a bucket: it holds connections
+        with _as_os_error():
+            # One file system for everything in a bucket, as it holds connections: looked up without the path.
             files, root = _file_system(urlunsplit(parts._replace(path="")))
         return files, f"{root}{unquote(parts.path)}"
 
 
 def status_of(info: FileInfo) -> Status:
     """Return size and time of change, the time in whole seconds."""
-    # Some stores with S3's protocol give milliseconds in a list and seconds for a file: they would be two versions of it.
+    # Some stores with S3's protocol give milliseconds in a listing and seconds for a file, which would look like two
+    # versions.
     return Status(info.size, (info.mtime_ns or 0) // SECOND * SECOND)
 
 
 @cache
 def _file_system(root: str) -> tuple[FileSystem, str]:
+    """Open the file system of a URI without a path; return it and the path of that root in it (of S3, the bucket)."""
     system_and_path: Any = FileSystem.from_uri(root)
     return system_and_path[0], system_and_path[1].rstrip("/")
 
 
 @contextmanager
-def _refused() -> Iterator[None]:
-    """Raise OSError instead of Arrow's errors, of which one for an unknown scheme is a ValueError."""
+def _as_os_error() -> Iterator[None]:
+    """Raise OSError instead of Arrow's own errors; the one for an unknown scheme is a ValueError."""
     try:
         yield
     except pa.ArrowException as error:
@@ -195,7 +200,10 @@ AnyPath: TypeAlias = Path | ArrowPath
 
 
 def to_path(place: str | AnyPath) -> AnyPath:
-    """Return the path that a string names. Raises UsageError for a URI that Arrow cannot open."""
+    """Return the path that a string names: a path, a file: URI, or a URI of Arrow. A path object is returned as it is.
+
+    Raises UsageError for a URI that Arrow cannot open, or that has a key in it.
+    """
     if not isinstance(place, str):
         return place
     if not is_uri(place):
@@ -208,6 +216,7 @@ def to_path(place: str | AnyPath) -> AnyPath:
         if parts.netloc not in ("", "localhost"):
             raise UsageError(f"{place}: expected a file: URI of this machine, seen one of {parts.netloc}")
         return Path(unquote(parts.path))
+    # s3://key:secret@bucket
     if "@" in parts.netloc and parts.scheme in ("s3", "s3a", "s3n"):
         expected = "expected keys in the environment, seen keys in the URI, which reports and results repeat; remove them"
         raise UsageError(f"{without_keys(place)}: {expected}")
@@ -240,5 +249,5 @@ def writable_directory(place: str | AnyPath) -> AnyPath:
 
 
 def open_parquet(name: str) -> Reader:
-    """Open the Parquet file of that name. Raises Unreadable."""
+    """Open a Parquet file by its path or URI. Raises Unreadable."""
     return Reader(name, ArrowPath(name).opened if "://" in name else None)

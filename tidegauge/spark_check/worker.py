@@ -1,4 +1,10 @@
-"""The work of a Spark task: read row groups, judge them in place, write atomically. Nothing here knows Spark."""
+"""The work of a Spark task: read row groups, judge them in place, write atomically. Nothing here knows Spark.
+
+In: a `Task`, which is a run of row groups of one Parquet file. Out: a `ResultRow` per row group. A *fingerprint* is a hash;
+that of a file stands for its path, its content, and the judge with its options. A *tally* is the counts of one rule's
+checks. A *situation* is what an event was about, for a report on coverage (conformance.checking.situations). *Malformed* is
+what cannot be read or judged.
+"""
 
 import hashlib
 import os
@@ -38,7 +44,7 @@ from tidegauge.util.version import PACKAGE_VERSION
 
 @contextmanager
 def atomic_write(path: AnyPath) -> Iterator[Path]:
-    """Provide a file of this machine to write to; afterwards it becomes `path`. No other attempt has its name."""
+    """Give the block a file of this machine to write to; when the block ends without an error, it becomes `path`."""
     # Hidden, and never the same for two attempts: Spark may run a task twice at once (speculation).
     name = f".{path.name}.{uuid.uuid4().hex}"
     if isinstance(path, Path):
@@ -61,9 +67,10 @@ def atomic_write(path: AnyPath) -> Iterator[Path]:
 
 
 def remove_leftovers(folder: AnyPath, names: str) -> None:
-    """Remove what killed attempts left of finished files; `names` is a pattern of the files' names."""
-    for left in folder.glob(f".{names}.{'?' * 32}"):
-        left.unlink(missing_ok=True)
+    """Remove files that killed attempts of `atomic_write` left; `names` is a pattern of the names they were to get."""
+    # The hidden name ends in a UUID, 32 hexadecimal digits.
+    for unfinished in folder.glob(f".{names}.{'?' * 32}"):
+        unfinished.unlink(missing_ok=True)
 
 
 # Tasks.
@@ -97,17 +104,17 @@ class Task:
 
     @property
     def path(self) -> str:
-        """The file."""
+        """The path of the file that all its row groups are in."""
         return self.groups[0].path
 
     @property
     def name(self) -> str:
-        """The name of the file of results, which no task of another file or version has."""
+        """The name of its file of results: the fingerprint, and the numbers of the first and the last row group."""
         return f"{self.fingerprint}-{self.groups[0].index:06}-{self.groups[-1].index:06}.parquet"
 
 
 def file_fingerprint(path: str | AnyPath, judge: str) -> str:
-    """Return a hash of a file, its path and its content, and of the `judge` that judges it.
+    """Return a hash of a file, its path and its content, and of the `judge` (judge_fingerprint).
 
     The content is read once for each version that a process sees: a result must not outlive what it is about, and size and
     time of change stay the same where a file is damaged in place, or written by rsync, tar or touch -r.
@@ -118,7 +125,7 @@ def file_fingerprint(path: str | AnyPath, judge: str) -> str:
 
 
 def version_of(path: str | AnyPath) -> str:
-    """Return a hash of a file, its path, size and times, where no result is kept."""
+    """Return a hash of a file's path, size and times: a cheaper fingerprint, for runs that keep no results."""
     file = to_path(path)
     return hashlib.sha256(repr((str(file.absolute()), *version_of_status(file.stat()))).encode()).hexdigest()[:16]
 
@@ -128,7 +135,7 @@ _hashes: dict[str, tuple[tuple[int, ...], str]] = {}
 
 
 def _content_hash(file: AnyPath, status: Any) -> str:
-    """Return the SHA-256 of a file, computed anew only when its size or time has changed."""
+    """Return the SHA-256 of a file, computed anew only when its size or time has changed; `status` is its os.stat_result."""
     version = version_of_status(status)
     hashed_version, digest = _hashes.get(str(file), (None, ""))
     if hashed_version != version:
@@ -140,7 +147,8 @@ def _content_hash(file: AnyPath, status: Any) -> str:
         except FileNotFoundError:
             raise
         except OSError:
-            # Whoever judges it meets the same error, and says so: no result of it is kept.
+            # The content cannot be read. The task that judges the file meets the same error and reports it, and a row with
+            # a problem is not kept; so any hash will do here.
             hashed.update(repr(version).encode())
         digest = hashed.hexdigest()
         _hashes[str(file)] = (version, digest)
@@ -164,12 +172,14 @@ def kernel_fingerprint() -> str:
 def tasks_of(
     mark: str, groups: Iterable[RowGroup], events: int, profile: str | None = None, *, situations: bool = False
 ) -> list[Task]:
-    """Split the row groups of the file with the fingerprint `mark` into tasks of about `events` events."""
+    """Split the row groups of one file into tasks of at least `events` events each, but for the last.
+
+    `mark` is the fingerprint of the file; `profile` and `situations` go into each task.
+    """
     tasks: list[Task] = []
     run: list[RowGroup] = []
     for group in groups:
         run.append(group)
-        # Consecutive row groups of one file: a task opens its file once.
         if sum(member.rows for member in run) >= events:
             tasks.append(Task(mark, tuple(run), profile, situations))
             run = []
@@ -177,7 +187,7 @@ def tasks_of(
 
 
 def run_task(task: Task, results: str | None) -> Iterator[ResultRow]:
-    """Judge the row groups of a task, one row each; write the rows into the directory `results` too."""
+    """Judge the row groups of a task and yield a row for each; then write the rows into the directory `results`, if any."""
     rows = []
     for row in _rows(task):
         rows.append(row)
@@ -207,9 +217,9 @@ def _rows(task: Task) -> Iterator[ResultRow]:
         for group in task.groups:
             started = time.perf_counter()
             try:
-                # Not expanded: the automaton looks rows of the distinct layout up by their number.
+                # In the layout of the file: the automaton looks up rows of the distinct layout by number, not expanded.
                 columns = opened.read_as_stored(group.index)
-                judgement = _recurring().judge(columns, config, compile_from=0)
+                judgement = _judge_of_process().judge(columns, config, compile_from=0)
             except Unreadable as error:
                 yield _malformed(task, group, error.problem)
             # A row group that cannot be judged is counted as malformed: totals must reconcile with the footers.
@@ -221,20 +231,20 @@ def _rows(task: Task) -> Iterator[ResultRow]:
 
 
 @cache
-def _recurring() -> AdaptiveJudge:
-    """Return the judge of this process, which keeps its automaton from task to task."""
+def _judge_of_process() -> AdaptiveJudge:
+    """Return the one judge of this process, which keeps its automaton from task to task."""
     return AdaptiveJudge()
 
 
 def trace_starts(columns: Columns | Distinct) -> Ints:
-    """Return the rows at which traces begin."""
+    """Return the numbers of the rows at which traces begin."""
     return table_of(columns)[0].trace_starts
 
 
 def _judged(
     task: Task, group: RowGroup, columns: Columns | Distinct, config: Config, judgement: Judgement, seconds: float
 ) -> ResultRow:
-    """Return the row of a row group that was judged."""
+    """Return the result row of a row group that was judged, in so many `seconds`."""
     starts = trace_starts(columns)
     return _row(
         task,
@@ -249,6 +259,7 @@ def _judged(
             if tally.held or tally.failed or tally.undecided
         ),
         failures=tuple(
+            # A judgement counts traces and rows from the start of the row group.
             FailureRow(
                 group.first_trace + failure.trace,
                 failure.row - int(starts[failure.trace]),
@@ -274,6 +285,7 @@ def _situations(task: Task, group: RowGroup, columns: Columns | Distinct, config
 
 
 def _malformed(task: Task, group: RowGroup, problem: Problem) -> ResultRow:
+    """Return the result row of a row group that could not be read or judged: all its events count as malformed."""
     return _row(
         task,
         group,
@@ -284,7 +296,7 @@ def _malformed(task: Task, group: RowGroup, problem: Problem) -> ResultRow:
 
 
 def _row(task: Task, group: RowGroup, **parts: Any) -> ResultRow:
-    """Return the row of a row group: `parts` are its results, everything else is empty."""
+    """Return the result row of a row group: `parts` are fields of ResultRow, every other count or list is empty."""
     # ru_maxrss is in bytes on macOS and in kilobytes on Linux.
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     nothing = {
@@ -310,6 +322,6 @@ def _row(task: Task, group: RowGroup, **parts: Any) -> ResultRow:
 
 
 def unreadable_row(path: str, fingerprint: str, problem: Problem) -> ResultRow:
-    """Return the row of a file of which not even the row groups are known."""
+    """Return the one result row of a file whose footer cannot be read, so that no row group of it is known."""
     no_group = RowGroup(path, -1, 0, 0, 0)
     return _malformed(Task(fingerprint, (no_group,)), no_group, problem)

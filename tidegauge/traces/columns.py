@@ -5,6 +5,9 @@ to be undefined. Nodes are positions in `Config.nodes` (the controller is the po
 masks. `epochs` holds the pairs of the only list-valued field, flattened; row i owns the pairs `epochs_at[i]` to
 `epochs_at[i + 1]`, and has the field only if `epochs_reported[i]`. `missing` is empty if no line is missing; else it has,
 for each event, whether lines of its node are missing before it or after it.
+
+Row i of all columns is event i. A *position* is the index of a node in `Config.nodes`. A *table* is Columns with a row per
+distinct event.
 """
 
 from collections import defaultdict
@@ -43,44 +46,48 @@ class Columns:
 
 
 def to_columns(traces: Sequence[Trace], config: Config, *, counted: bool = False) -> Columns:
-    """Return the columns of `traces`, which share `config`; `counted`: the reader has numbered the events itself."""
+    """Return the columns of `traces`, which share `config`.
+
+    `counted`: the reader has numbered the events itself, so that no missing lines need be looked for.
+    """
     events = [event for trace in traces for event in trace.events]
     starts = np.cumsum([0, *(len(trace.events) for trace in traces)], dtype=np.int64)
     position = positions(config)
-    # Events that share their fields are one row until the end: of broker logs most do.
+    # Each dict of fields is encoded once and is one row until the end: most events of broker logs share theirs.
     shared = {id(event.fields): event.fields for event in events}
     number = dict(zip(shared, range(len(shared)), strict=True))
     row_of = np.array([number[id(event.fields)] for event in events], dtype=np.int64)
-    different = list(shared.values())
-    # Those with the same fields together: there are few such sets, and their values become columns at once.
-    by_fields: dict[tuple[str, ...], list[int]] = defaultdict(list)
-    for row, fields in enumerate(different):
-        by_fields[tuple(fields)].append(row)
-    found: dict[str, Ints] = {}
-    for names, rows in by_fields.items():
+    distinct = list(shared.values())
+    # The rows that have the same names of fields are encoded together, a column at a time: there are few such sets of names.
+    by_names: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for row, fields in enumerate(distinct):
+        by_names[tuple(fields)].append(row)
+    encoded: dict[str, Ints] = {}
+    for names, rows in by_names.items():
         at = np.array(rows)
-        for name, of_field in zip(names, zip(*[different[row].values() for row in rows], strict=True), strict=False):
+        for name, values in zip(names, zip(*[distinct[row].values() for row in rows], strict=True), strict=False):
             if name in _INT_FIELDS:
-                if name not in found:
-                    found[name] = np.full(len(different), UNKNOWN, np.int64)
-                found[name][at] = _encoded(name, of_field, position)
-    ints = {name: found[name][row_of] for name in INT_FIELDS if name in found}
-    epochs = [fields.get("epochs") for fields in different]
-    pairs = [epochs[row] for row in row_of.tolist()]
+                if name not in encoded:
+                    encoded[name] = np.full(len(distinct), UNKNOWN, np.int64)
+                encoded[name][at] = _encoded(name, values, position)
+    ints = {name: encoded[name][row_of] for name in INT_FIELDS if name in encoded}
+    # The epoch caches, of distinct fields and then of events: a list of pairs, None where none is reported.
+    distinct_caches = [fields.get("epochs") for fields in distinct]
+    caches = [distinct_caches[row] for row in row_of.tolist()]
     return Columns(
         trace_starts=starts,
         event=np.array([_CODES[event.event] for event in events], dtype=np.int64),
         node=np.array([position[event.node] for event in events], dtype=np.int64),
         ints=ints,
-        epochs_reported=np.array([p is not None for p in pairs], dtype=np.bool_),
-        epochs_at=np.cumsum([0, *(len(p or ()) for p in pairs)], dtype=np.int64),
-        epochs=np.array([number for p in pairs for pair in p or () for number in pair], dtype=np.int64),
+        epochs_reported=np.array([cache is not None for cache in caches], dtype=np.bool_),
+        epochs_at=np.cumsum([0, *(len(cache or ()) for cache in caches)], dtype=np.int64),
+        epochs=np.array([number for cache in caches for pair in cache or () for number in pair], dtype=np.int64),
         missing=np.zeros(0, np.int64) if counted else missing_lines(traces, config),
     )
 
 
 def missing_lines(traces: Sequence[Trace], config: Config) -> Ints:
-    """Return for each event whether lines are missing before or after it; an empty array if none are.
+    """Return for each event a mask of MISSING_AHEAD and MISSING_BEHIND; an empty array if no line is missing anywhere.
 
     The `seq` of a node grows by one, and may begin anew at its Start. If the config says that a trace need not be whole,
     lines may also be missing where no number shows it: at the beginning and end of a node and of each of its processes.
@@ -106,19 +113,19 @@ class Gaps:
 
     def __init__(self, config: Config) -> None:
         self.whole = config.extra.get(WHOLE) is not False
-        self._last: dict[int, tuple[int, int | None]] = {}
+        self._last: dict[int, tuple[int, int | None]] = {}  # node -> row and `seq` of its last event
 
     def take(self, row: int, event: Event) -> tuple[bool, int | None]:
         """Return whether lines of its node are missing before an event, and the row of that node's event before it."""
         last = self._last.get(event.node)
         self._last[event.node] = row, event.seq
-        # A process that starts counts anew, from 0 or from 1.
+        # A process that starts may count anew, from 0 or from 1.
         anew = event.event == "Start" and event.seq in (0, 1)
         # A node counts from 0 or 1: a higher number shows that its first lines are missing.
         if last is None:
             return not self.whole or (event.seq or 0) > 1, None
         last_row, last_seq = last
-        # Without numbers nobody can tell: a trace that says that it is whole is believed.
+        # Without numbers nothing shows a gap: there is none if the config says that the trace is whole.
         if event.seq is None or last_seq is None:
             return not self.whole, last_row
         # If the trace need not be whole, lines of the process before may be missing although the count begins anew.
@@ -130,7 +137,7 @@ class Gaps:
 
 
 def positions(config: Config) -> dict[int, int]:
-    """Return the position of each node, which columns hold; the controller comes after the brokers."""
+    """Return node id -> position; that of a controller that is no broker comes after those of the brokers."""
     position = {node: index for index, node in enumerate(config.nodes)}
     if config.controller is not None:
         position.setdefault(config.controller, len(config.nodes))
@@ -138,7 +145,7 @@ def positions(config: Config) -> dict[int, int]:
 
 
 def _encoded(name: str, values: Sequence[Any], position: Mapping[int, int]) -> Ints | list[int]:
-    """Return a column of integers: nodes as positions, lists of nodes as bit masks, undefined as -1."""
+    """Return values of the field `name` as columns hold them: nodes as positions, lists of nodes as masks, None as -1."""
     kind = FIELDS[name].kind
     if kind is FieldKind.NODE:
         return [-1 if value is None else position[value] for value in values]
@@ -201,12 +208,12 @@ class Distinct:
 
 
 def table_of(stored: Columns | Distinct) -> tuple[Columns, Ints | None]:
-    """Return the table of the events, and the row of each event; None if row i is event i."""
+    """Return the table of the events, and the row of each event in it; None for plain columns, whose row i is event i."""
     return (stored.table, stored.rows) if isinstance(stored, Distinct) else (stored, None)
 
 
 def with_starts(table: Columns, starts: Ints) -> Columns:
-    """Return the table with other starts of traces."""
+    """Return the table with `starts` as its trace_starts."""
     return replace(table, trace_starts=starts)
 
 
@@ -219,7 +226,7 @@ def ranges(first: Ints, counts: Ints) -> Ints:
 
 
 def table_as_json(table: Columns) -> dict[str, Any]:
-    """Return the distinct events, column by column; `epochs` lists pairs, null where the event has none."""
+    """Return a table as JSON: a list of numbers for each column, and in `epochs` a list of pairs or null for each event."""
     pairs = table.epochs.reshape(-1, 2).tolist()
     at = table.epochs_at.tolist()
     epochs = [pairs[at[i] : at[i + 1]] if reported else None for i, reported in enumerate(table.epochs_reported.tolist())]
@@ -228,7 +235,7 @@ def table_as_json(table: Columns) -> dict[str, Any]:
 
 
 def table_from_json(value: Mapping[str, Any]) -> Columns:
-    """Read the columns of one trace. Raises ValueError, TypeError or KeyError when `value` does not hold them."""
+    """Return the table that `table_as_json` has written. Raises ValueError, TypeError or KeyError for any other value."""
     event, epochs = np.array(value["event"], dtype=np.int64), value["epochs"]
     ints = {name: np.array(value[name], dtype=np.int64) for name in INT_FIELDS if name in value}
     node = np.array(value["node"], dtype=np.int64)

@@ -5,7 +5,7 @@ Rules of this file
 1. A reader returns everything that it could read, and one Problem for each thing that it could not.
 2. A Problem has the expected and the seen value, the place, and what to do.
 3. `lost` counts the events left out because of it, so that read plus lost is the content of the input.
-4. However many there are in a file, so many are kept as a reader of the report could look at; the last one counts the rest.
+4. Of the problems of one file PROBLEMS_KEPT are kept, and one more that stands for all later ones, which it counts.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ CHARACTERS_SHOWN = 80
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing wrong with one file; `line` counts from 1 and is None where lines make no sense."""
+    """One thing wrong with one file. `line` counts from 1, and is None for a problem of the file as a whole."""
 
     path: str
     line: int | None
@@ -40,7 +40,7 @@ class Problem:
 
 
 def note(problem: Problem, problems: list[Problem]) -> None:
-    """Append a problem with a line of a file to those of that file; after PROBLEMS_KEPT the last one counts the others."""
+    """Add a problem to those of the same file; after PROBLEMS_KEPT the last one of the list stands for all later ones."""
     if len(problems) <= PROBLEMS_KEPT:
         problems.append(problem)
     else:

@@ -10,6 +10,8 @@ Rules of this file
    nodes as bit masks over those positions.
 5. This file and nothing else lists events and fields. The JSON Schema, the Parquet schema, the columns and the tables in
    docs/traces.md are made from it or tested against it.
+6. A trace is the events of one topic-partition. A Config says which nodes it has, and by which profile, a generation of the
+   protocol, they are judged.
 """
 
 from collections.abc import Mapping
@@ -292,7 +294,9 @@ EVENTS: Mapping[str, EventType] = {
 class Config:
     """What holds for a whole trace.
 
-    `nodes` are broker ids, in the order columns count them; `controller` is the position after the last broker.
+    `nodes` are broker ids, in the order in which columns count them. `controller` is the node id of the controller, None if
+    it has no events; in columns it comes after the last broker. `profile` is what the trace is judged by, `source` what it
+    was made from; `extra` has all other keys.
     `lag_rule` is whether a replica outside the ISR that was caught up within the lag limit may hold the high watermark
     back: False makes the leader's rule exact, True only bounds it.
     """
@@ -347,32 +351,36 @@ MOST_MEMBERS = 2**31 - 1
 
 
 def as_json(config: Config) -> dict[str, Any]:
-    """Return the keys of this version, then the others. A config without a controller has no such key."""
-    known = {key: getattr(config, key) for key in KEYS}
+    """Return a config as a JSON object: the keys of this version, then those of `extra`.
+
+    A config without a controller has no such key.
+    """
+    own = {key: getattr(config, key) for key in KEYS}
     if config.controller is None:
-        del known["controller"]
-    return {**known, "nodes": list(config.nodes), **{key: value for key, value in config.extra.items() if key not in KEYS}}
+        del own["controller"]
+    return {**own, "nodes": list(config.nodes), **{key: value for key, value in config.extra.items() if key not in KEYS}}
 
 
 def from_json(line: Mapping[str, Any], envelope: tuple[str, ...] = ()) -> Config:
-    """Return the Config in `line`, in which `fault` has found none; the keys in `envelope` do not belong to it."""
-    known = {"profile": unnamed_profile(line), **{key: line[key] for key in KEYS if key in line}}
+    """Return the Config that a JSON object holds, one for which `fault` returns None; keys in `envelope` are left out."""
+    own = {"profile": unnamed_profile(line), **{key: line[key] for key in KEYS if key in line}}
     extra = {key: value for key, value in line.items() if key not in KEYS and key not in envelope}
-    return Config(**{**known, "nodes": tuple(line["nodes"])}, extra=extra)
+    return Config(**{**own, "nodes": tuple(line["nodes"])}, extra=extra)
 
 
 def unnamed_profile(line: Mapping[str, Any]) -> str:
-    """Return the profile of a source that names none: a safe broker's; today's Kafka's where it names a release of Kafka."""
+    """Return the profile for a config that names none: today's Kafka's if it names a release, else a safe broker's."""
     return KAFKA_TODAY if RELEASE_KEY in line else SAFE
 
 
 def fault(line: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return what the first wrong key should have been, and what it is; None if there is none."""
+    """Return what the first wrong key of a Config line should have been, and what it is; None if all are right."""
     nodes = line.get("nodes")
     if not isinstance(nodes, list) or not nodes or not all(map(is_int, nodes)) or len(set(nodes)) != len(nodes):
         return '"nodes" to be a list of different node ids', shown(nodes)
     if len(nodes) > MOST_NODES:
         return f"at most {MOST_NODES} nodes", str(len(nodes))
+    # A key, whether its value is right, and what it should be.
     for key, right, name in (
         ("min_isr", lambda value: is_int(value) and 1 <= value <= MOST_MEMBERS, f"an integer from 1 to {MOST_MEMBERS}"),
         ("profile", lambda value: isinstance(value, str), "a text"),
@@ -388,10 +396,12 @@ def fault(line: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def _texts(value: object) -> bool:
+    """Return whether a value is a list of texts."""
     return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
 def _gaps(value: object) -> bool:
+    """Return whether a value is a list of gaps, each as GAPS describes it."""
     return isinstance(value, list) and all(
         isinstance(gap, list) and len(gap) == 3 and all(map(is_int, gap[:2])) and isinstance(gap[2], str) for gap in value
     )

@@ -14,6 +14,9 @@ Rules of this file
 4. The leader epoch comes before the checksum: a leader sets it without computing the checksum again.
 5. The checksum needs google-crc32c, the extra `segments`. Without it batches are read unchecked and cannot be written.
 6. Source: org.apache.kafka.common.record.DefaultRecordBatch, DefaultRecord.
+
+Below it come segment files, which are batches one after the other. A *place* or position is an offset in bytes; `at` is
+where something is read. A *codec* is a compression type. A *varint* is a number in one to ten bytes, seven bits in each.
 """
 
 import gzip
@@ -59,6 +62,7 @@ MOST_BYTES = 256 << 20
 
 
 _END = pa.py_buffer(b"")
+"""What a stream returns at its end."""
 
 
 class CompressionError(TidegaugeError):
@@ -67,7 +71,7 @@ class CompressionError(TidegaugeError):
 
 def compress(codec: int, data: bytes) -> bytes:
     """Compress `data` in the framing of `codec`; the same data gives the same bytes."""
-    match codec:
+    match codec:  # a pattern cannot be a bare constant's name: NONE, GZIP, SNAPPY, then LZ4 and ZSTD
         case 0:
             return data
         case 1:
@@ -84,11 +88,11 @@ def compress(codec: int, data: bytes) -> bytes:
 
 
 def decompress(codec: int, data: bytes) -> bytes:
-    """Decompress `data`."""
+    """Return what was compressed to `data` in the framing of `codec`. Raises CompressionError."""
     if not 0 <= codec < len(NAMES):
         raise _unknown(codec)
     try:
-        match codec:
+        match codec:  # NONE, GZIP, SNAPPY, then LZ4 and ZSTD
             case 0:
                 return data
             case 1:
@@ -107,10 +111,12 @@ def decompress(codec: int, data: bytes) -> bytes:
 
 
 def _unknown(codec: int) -> CompressionError:
+    """Return the error for a codec that does not exist."""
     return CompressionError(f"compression type: expected 0 to {len(NAMES) - 1} ({', '.join(NAMES)}), seen {codec}")
 
 
 def _snappy_blocks(data: bytes) -> Iterator[bytes]:
+    """Yield data as Xerial's blocks: of at most XERIAL_BLOCK bytes each, compressed, with its length before it."""
     raw = pa.Codec("snappy")
     # At least one block, even of no data: readers look for the header only in more bytes than it has.
     for start in range(0, max(1, len(data)), XERIAL_BLOCK):
@@ -119,7 +125,7 @@ def _snappy_blocks(data: bytes) -> Iterator[bytes]:
 
 
 def _from_snappy(data: bytes) -> bytes:
-    """Unpack snappy: in Xerial's blocks, each with its length before it, as Kafka's producers write it, or one raw block."""
+    """Unpack Xerial's header and blocks, each with its length before it, as Kafka's producers write; or one raw block."""
     if not data.startswith(XERIAL_MAGIC):
         return _from_raw_snappy(data)
     out, at = [], XERIAL.size
@@ -141,7 +147,8 @@ def _from_raw_snappy(block: bytes) -> bytes:
         size |= (byte & 0x7F) << shift
         shift += 7
         if byte < 0x80:
-            # Three bytes repeat 64 at most (snappy, format_description.txt): a larger length is none.
+            # Three bytes can stand for 64 at most (snappy, format_description.txt): a larger length is a lie, and would be
+            # allocated.
             if size > min(MOST_BYTES, 64 * len(block)):
                 raise ValueError(f"a length of {size:,} before a block of {len(block):,} bytes")
             return bytes(pa.Codec("snappy").decompress(block, size, asbytes=True))
@@ -167,17 +174,20 @@ TRANSACTIONAL = 0x10
 CONTROL = 0x20
 
 Header = tuple[str, bytes | None]
+"""A header of a record: key and value."""
 WINDOW = 1 << 20
+"""Bytes that are read of a file at a time."""
 
 
 class FileBytes:
-    """The bytes of a file, read when they are asked for. Of one that becomes shorter meanwhile TornBatchError is raised.
+    """The bytes of an open file, of which a slice is read when it is taken. Raises TornBatchError if the file became
+    shorter.
 
     It is not mapped: a broker truncates its logs, and to look at a mapped page that is gone ends the process (SIGBUS).
     """
 
     def __init__(self, file: IO[bytes]) -> None:
-        """Take an open file; bytes are read a window at a time."""
+        """Take an open file, of the length that it has now. A window of it, at `_at`, is kept."""
         self._file = file
         self._size = os.fstat(file.fileno()).st_size
         self._window, self._at = b"", 0
@@ -186,16 +196,17 @@ class FileBytes:
         return self._size
 
     def __getitem__(self, part: slice) -> bytes:
-        """Return the bytes between two positions from the beginning."""
+        """Return the bytes between two positions, which are not negative."""
         begin, end = part.start, min(part.stop, self._size)
-        found = self._window[begin - self._at : end - self._at] if begin >= self._at else b""
-        if len(found) < end - begin:
+        content = self._window[begin - self._at : end - self._at] if begin >= self._at else b""
+        # Not all of it is in the window: the next window begins here.
+        if len(content) < end - begin:
             self._file.seek(begin)
             self._window, self._at = self._file.read(max(WINDOW, end - begin)), begin
-            found = self._window[: end - begin]
-            if len(found) < end - begin:
+            content = self._window[: end - begin]
+            if len(content) < end - begin:
                 raise TornBatchError(begin, f"{end - begin} bytes", "a file that has become shorter")
-        return found
+        return content
 
 
 Bytes = bytes | FileBytes
@@ -243,7 +254,10 @@ class Record(NamedTuple):
 
 
 class RecordBatch(NamedTuple):
-    """A batch. Compaction may leave fewer records than [base, last] has offsets, down to none."""
+    """A batch of records with offsets in [base, last]; compaction may leave fewer than that, down to none.
+
+    `epoch` is the leader epoch; producer fields are UNDEFINED without an idempotent producer. Times are in ms.
+    """
 
     base: int
     last: int
@@ -288,17 +302,20 @@ def encode(batch: RecordBatch) -> bytes:
         raise ModuleNotFoundError("a batch is not written without its checksum", name="google_crc32c")
     _refuse_outside(batch)
     records = compress(batch.codec, b"".join(_record(batch, record) for record in batch.records))
+    # Length and checksum come before what the checksum covers, so any will do here.
     checked = _packed(batch, 0, 0)[CHECKED_FROM:] + records
     return _packed(batch, HEADER.size - OVERHEAD + len(records), CHECKSUM(checked)) + records
 
 
 def _refuse_outside(batch: RecordBatch) -> None:
+    """Raise CorruptBatchError for a record whose offset is not one of its batch."""
     for record in batch.records:
         if not batch.base <= record.offset <= batch.last:
             raise CorruptBatchError(0, f"records in [{batch.base}, {batch.last}]", f"offset {record.offset}")
 
 
 def _packed(batch: RecordBatch, length: int, crc: int) -> bytes:
+    """Return the header of a batch, with this length and checksum. Raises CorruptBatchError if a number does not fit."""
     try:
         return HEADER.pack(
             batch.base,
@@ -320,6 +337,7 @@ def _packed(batch: RecordBatch, length: int, crc: int) -> bytes:
 
 
 def _record(batch: RecordBatch, record: Record) -> bytes:
+    """Return the bytes of a record, with its length before them; time and offset are written as deltas from the batch's."""
     body = b"".join(
         (
             struct.pack(">b", record.attributes),
@@ -335,18 +353,19 @@ def _record(batch: RecordBatch, record: Record) -> bytes:
 
 
 def _sized(data: bytes | None) -> bytes:
-    """Return length and bytes; null is length -1."""
+    """Return bytes with their length before them, a varint; None is length -1 alone."""
     return varint(-1) if data is None else varint(len(data)) + data
 
 
 def varint(number: int) -> bytes:
     """Return a number in zigzag encoding, seven bits a byte, the lowest first. ByteUtils#writeVarint, #writeVarlong."""
-    left = number << 1 if number >= 0 else ((-number) << 1) - 1
+    # Zigzag: the lowest bit is the sign. The highest bit of a byte says that another one follows.
+    zigzag = number << 1 if number >= 0 else ((-number) << 1) - 1
     out = bytearray()
-    while left >= 0x80:
-        out.append(left & 0x7F | 0x80)
-        left >>= 7
-    out.append(left)
+    while zigzag >= 0x80:
+        out.append(zigzag & 0x7F | 0x80)
+        zigzag >>= 7
+    out.append(zigzag)
     return bytes(out)
 
 
@@ -355,7 +374,7 @@ def varint(number: int) -> bytes:
 
 
 def decode(data: Bytes, at: int = 0) -> tuple[RecordBatch, int]:
-    """Return the batch at `at`, and the place where the next one begins."""
+    """Return the batch that begins at byte `at`, and where the next one begins. Raises CorruptBatchError."""
     batch, end = header(data, at)
     (count,) = struct.unpack(">i", data[at + COUNT_AT : at + COUNT_AT + 4])
     try:
@@ -366,11 +385,11 @@ def decode(data: Bytes, at: int = 0) -> tuple[RecordBatch, int]:
 
 
 def header(data: Bytes, at: int = 0) -> tuple[RecordBatch, int]:
-    """Return the batch at `at` without its records, and the place where the next one begins."""
+    """Return the batch that begins at `at`, without records, and where the next one begins. Raises CorruptBatchError."""
     left = len(data) - at
     if left < HEADER.size:
         raise TornBatchError(at, f"a batch of at least {HEADER.size} bytes", f"the last {left} bytes")
-    # Only records are compressed: the header has offsets and epoch in plain bytes.
+    # Only the records are compressed, so the header is read without decompressing anything.
     fields = HEADER.unpack(data[at : at + HEADER.size])
     base, length, epoch, magic, checksum, attributes, delta, base_timestamp, max_timestamp, *producer, _ = fields
     end = at + OVERHEAD + length
@@ -381,21 +400,25 @@ def header(data: Bytes, at: int = 0) -> tuple[RecordBatch, int]:
 
 
 def _check(data: Bytes, at: int, end: int, magic: int, checksum: int) -> None:
-    """Check length, magic and checksum of the batch between two places. FileLogInputStream, #ensureValid."""
+    """Raise CorruptBatchError unless length, magic and checksum of the batch from `at` to `end` are right.
+
+    FileLogInputStream, DefaultRecordBatch#ensureValid. `magic` and `checksum` are what the batch says.
+    """
     if end - at < HEADER.size:
         raise CorruptBatchError(at, f"a batch length of at least {HEADER.size - OVERHEAD}", str(end - at - OVERHEAD))
     if magic != MAGIC:
         raise CorruptBatchError(at, "magic 2 (message formats 0 and 1 ended with Kafka 4.0)", f"magic {magic}")
     if end > len(data):
         raise TornBatchError(at, f"a batch of {end - at} bytes", f"the last {len(data) - at} bytes")
-    # Without the package for CRC-32C batches are read unchecked (rule 5).
+    # Without the package for CRC-32C batches are read unchecked (rule 5). After the length: only all bytes give the
+    # checksum.
     computed = checksum if CHECKSUM is None else CHECKSUM(data[at + CHECKED_FROM : end])
     if checksum != computed:
         raise CorruptBatchError(at, f"checksum {computed:08x}", f"{checksum:08x}")
 
 
 class _Records:
-    """Reads the records of one batch from front to back."""
+    """Reads the decompressed records of one batch from front to back; its methods read something and go behind it."""
 
     def __init__(self, data: bytes, batch_at: int) -> None:
         """Begin at the first record; `batch_at` is where the batch begins in the file, for messages."""
@@ -437,6 +460,7 @@ class _Records:
             raise self._corrupt("a header key in UTF-8", repr(key)) from error
 
     def _sized(self) -> bytes | None:
+        """Read bytes with their length before them; None for length -1."""
         size = self._varint()
         return None if size == -1 else self._take(size)
 
@@ -455,6 +479,7 @@ class _Records:
         return self.data[self.at - size : self.at]
 
     def _varint(self) -> int:
+        """Read a number in zigzag encoding, the inverse of `varint`. Raises CorruptBatchError."""
         raw = shift = 0
         while True:
             (byte,) = self._take(1)
@@ -467,6 +492,7 @@ class _Records:
                 raise self._corrupt("a number of at most ten bytes", "more")
 
     def _corrupt(self, expected: str, seen: str) -> CorruptBatchError:
+        """Return the error for the records at the present byte."""
         return CorruptBatchError(self.batch_at, f"{expected} at byte {self.at} of its records", seen)
 
 
@@ -501,6 +527,7 @@ class Segment:
 
     batches: tuple[RecordBatch, ...]
     valid_bytes: int
+    """how many bytes the batches take"""
     fault: SegmentProblem | None = None
     positions: tuple[int, ...] = ()
     """the place where each batch begins"""
@@ -543,7 +570,7 @@ def parse(data: Bytes, records: bool = True, after: int | None = None) -> Segmen
         if after is not None and batch.base <= after:
             fault = SegmentProblem(at, f"a base offset above {after}", str(batch.base))
             break
-        # The checksum does not cover the base offset: a damaged one would pass.
+        # The checksum does not cover the base offset, so a damaged one passes it.
         if not 0 <= batch.base <= batch.last < LARGEST:
             fault = SegmentProblem(at, "offsets from 0 to 2^62", f"{batch.base} to {batch.last}")
             break
@@ -567,7 +594,7 @@ def read(path: Path, records: bool = True, after: int | None = None) -> Segment:
 
 
 def _unpack(path: Path, out: IO[bytes]) -> None:
-    """Unpack a segment that was packed with gzip. Raises UnpackingError for one that becomes too large."""
+    """Unpack a segment that was packed with gzip into the open file `out`. Raises UnpackingError if it becomes too large."""
     size = 0
     with path.open("rb") as file:
         for piece in unpacked(iter(partial(file.read, UNPACKED_AT_ONCE), b"")):
@@ -578,7 +605,7 @@ def _unpack(path: Path, out: IO[bytes]) -> None:
 
 
 def write(directory: Path, batches: Sequence[RecordBatch], base: int | None = None) -> Path:
-    """Write a segment file, named after `base` or the first batch; return its path."""
+    """Write a segment file into a directory, named after `base` or else the first batch; return its path."""
     first = base if base is not None else batches[0].base if batches else 0
     path = directory / file_name(first)
     path.write_bytes(segment_bytes(batches))

@@ -160,7 +160,7 @@ class _Reported:
     def epoch_rounds(self) -> Iterator[Event]:
         """Yield the events of the rounds of OffsetsForLeaderEpoch that the scenario has."""
         for round_ in self.run.rounds[:FETCHES]:
-            request = {"req_epoch": self.epoch, "req_last_epoch": round_.asked}
+            request = {"req_epoch": self.epoch, "req_last_epoch": round_.requested}
             response = {"error": rules.NONE, "div_epoch": round_.response[0], "div_end": round_.response[1]}
             yield self.at(FOLLOWER, "SendEpochRequest", peer=LEADER, **request)
             yield self.at(LEADER, "HandleEpochRequest", peer=FOLLOWER, **request, **response)

@@ -1,4 +1,7 @@
-"""Ask whether any epoch cache explains an observed truncation, for sources that report the truncation but not the cache."""
+"""Find an epoch cache that explains an observed truncation, for sources that report the truncation but not the cache.
+
+z3 searches: a lemma claims that no cache makes the follower's rule truncate so, and a counter-model of it is such a cache.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,39 +16,51 @@ from tidegauge.spec.proofs.lemmas.logs import LogValue, well_formed_log
 
 @dataclass(frozen=True)
 class ObservedTruncation:
-    """A truncation from outside: the follower's log end, the response (`leader_epoch`, `leader_end`), and where it cuts its
-    log (`target`). `completed`: whether it asks for no further epoch. None is unknown.
-    """
+    """A truncation as seen from outside; None is unknown."""
 
     log_end: int
+    """the follower's log end before it"""
     leader_epoch: int
     leader_end: int
+    """the leader's response: epoch and end offset"""
     target: int
+    """where the follower truncates its log"""
     completed: bool | None = None
+    """whether it asks for no further epoch"""
     log_start: int | None = None
     latest_epoch: int | None = None
+    """the last epoch in the follower's cache"""
 
 
-def cache_explaining(seen: ObservedTruncation) -> LogValue | None:
+def cache_explaining(observed: ObservedTruncation) -> LogValue | None:
     """Return the smallest well-formed cache with which the follower's rule truncates as observed, or None."""
     # The rule reads at most four entries: the first, the last not above the epoch of the response, the next, and the last.
     # A longer cache can be thinned to those without changing the truncation, so four is a complete search.
     for entries in range(5):
 
-        def not_seen(path: ProofPath, entries: int = entries) -> None:
-            """Claim that no cache makes a follower truncate as was seen: a counter-model is one that does."""
+        def no_cache_explains(path: ProofPath, entries: int = entries) -> None:
+            """Claim that with any cache of `entries` entries the follower truncates otherwise."""
             log = well_formed_log(path, "cache", entries)
-            path.assume(log.log_end == seen.log_end)
-            if seen.log_start is not None:
-                path.assume(log.log_start == seen.log_start)
-            if seen.latest_epoch is not None:
-                path.assume(log.latest() == seen.latest_epoch)
-            arguments = (log.epochs, log.starts, seen.log_end, seen.target, seen.leader_epoch, seen.leader_end)
-            _, target, done = path.call("truncation_target", *arguments)
-            completes_alike: Any = seen.completed is None or z3.BoolVal(seen.completed) == term(done)
-            path.goal("another truncation", z3.Not(z3.And(target == seen.target, completes_alike)))
+            path.assume(log.log_end == observed.log_end)
+            if observed.log_start is not None:
+                path.assume(log.log_start == observed.log_start)
+            if observed.latest_epoch is not None:
+                path.assume(log.latest() == observed.latest_epoch)
+            # The fetch offset is where a follower truncates when the leader has no response (row T1); nobody reports it, so
+            # the observed target stands for it.
+            _, target, done = path.call(
+                "truncation_target",
+                log.epochs,
+                log.starts,
+                observed.log_end,
+                observed.target,
+                observed.leader_epoch,
+                observed.leader_end,
+            )
+            completes_alike: Any = observed.completed is None or z3.BoolVal(observed.completed) == term(done)
+            path.goal("another truncation", z3.Not(z3.And(target == observed.target, completes_alike)))
 
-        tally = explore(not_seen, vars(rules), stop_at_first=True)
+        tally = explore(no_cache_explains, vars(rules), stop_at_first=True)
         if tally.refuted:
             cache: LogValue = tally.refuted["another truncation"].values["cache"]
             return cache

@@ -1,4 +1,9 @@
-"""The groups of lemmas, and the sizes for which each lemma is proved."""
+"""The groups of lemmas, and the sizes for which each lemma is proved.
+
+A *lemma* is a Python function that states something about the rules of `impl.rules`. A bounded lemma is proved once per
+*size*, a tuple of the lengths of its sequences (mostly epoch caches), up to `max_entries` each. A lemma about any length is
+proved once. A *group* is lemmas that are proved together in one process.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,44 +19,46 @@ from tidegauge.spec.proofs.lemmas import any_length, bounds, convergence, tables
 from tidegauge.spec.proofs.lemmas.any_length import quantified_solver
 
 
-def no_size(most: int) -> Iterator[tuple[int, ...]]:
-    """Yield no size: the lemma has no sequence."""
-    del most
+def no_size(max_entries: int) -> Iterator[tuple[int, ...]]:
+    """Yield one size that means nothing: the lemma has no sequence, or sequences of any length."""
+    del max_entries
     yield (0,)
 
 
-def one_cache(most: int) -> Iterator[tuple[int, ...]]:
-    """Yield the sizes of one sequence of up to `most` members."""
-    yield from ((n,) for n in range(most + 1))
+def one_cache(max_entries: int) -> Iterator[tuple[int, ...]]:
+    """Yield the sizes of one sequence, from empty to `max_entries` members."""
+    yield from ((n,) for n in range(max_entries + 1))
 
 
-def two_caches(most: int) -> Iterator[tuple[int, ...]]:
-    """Yield the sizes of a leader's cache with entries and a follower's with or without."""
-    yield from product(range(1, most + 1), range(most + 1))
+def two_caches(max_entries: int) -> Iterator[tuple[int, ...]]:
+    """Yield the sizes of a leader's cache, which has entries, and a follower's, which may be empty."""
+    yield from product(range(1, max_entries + 1), range(max_entries + 1))
 
 
-def two_short_caches(most: int) -> Iterator[tuple[int, ...]]:
-    """Yield the sizes of `two_caches` up to three entries: the lemma truncates each log at every entry besides."""
-    yield from two_caches(min(most, 3))
+def two_short_caches(max_entries: int) -> Iterator[tuple[int, ...]]:
+    """Yield the sizes of `two_caches` up to three entries: the lemma forks also by the entry at which each log starts."""
+    yield from two_caches(min(max_entries, 3))
 
 
-def two_full_caches(most: int) -> Iterator[tuple[int, ...]]:
-    """Yield the sizes of two caches with entries: epoch mode needs an epoch to ask for."""
-    yield from product(range(1, most + 1), range(1, most + 1))
+def two_full_caches(max_entries: int) -> Iterator[tuple[int, ...]]:
+    """Yield the sizes of two caches with entries: in epoch mode the follower needs an epoch that it can ask for."""
+    yield from product(range(1, max_entries + 1), range(1, max_entries + 1))
 
 
 @dataclass(frozen=True)
 class SizedLemma:
-    """One symbolic run and the sizes it is done for."""
+    """A lemma and the sizes for which it is proved."""
 
     body: Callable[..., None]
+    """path, *size -> nothing; sets the goals on the path"""
     sizes: Callable[[int], Iterator[tuple[int, ...]]] = no_size
+    """max_entries -> the sizes"""
     any_length: bool = False
     """Sequences without a bound: the helpers' contracts replace their loops."""
 
     @property
     def name(self) -> str:
-        """The name of the function that states it."""
+        """The name of the function that states it, as words."""
         return getattr(self.body, "__name__", str(self.body)).replace("_", " ")
 
     def explore(
@@ -62,7 +69,10 @@ class SizedLemma:
         *,
         stop_at_first: bool = False,
     ) -> GoalTally:
-        """Prove the lemma at one size."""
+        """Prove the lemma at one size, with the rules in `namespace` and without the `dropped` premises.
+
+        `stop_at_first`: one counter-model is enough; lemmas about any length ignore it.
+        """
 
         def at_size(path: ProofPath) -> None:
             self.body(path, *size)
@@ -81,12 +91,13 @@ class Group:
     lemmas: tuple[SizedLemma, ...]
     method: str = "bounded"
     run: Callable[[Mapping[str, Any], int], list[GoalResult]] | None = None
-    """Another way to get goals than by proving lemmas."""
+    """Another way to get goals than by proving lemmas: rules by name, max_entries -> the results."""
     weight: int = 1
     """Heavier groups start first, so that two processes end together."""
 
 
 def _lemmas(sizes: Callable[[int], Iterator[tuple[int, ...]]], *bodies: Callable[..., Any]) -> tuple[SizedLemma, ...]:
+    """Return bounded lemmas that are proved at the same sizes."""
     return tuple(SizedLemma(body, sizes) for body in bodies)
 
 
@@ -171,6 +182,7 @@ BOUNDED: tuple[Group, ...] = (
 
 
 def _any_length(*bodies: Callable[..., Any]) -> tuple[SizedLemma, ...]:
+    """Return lemmas about sequences of any length."""
     return tuple(SizedLemma(body, any_length=True) for body in bodies)
 
 

@@ -3,6 +3,11 @@
 There are two kinds of removals. For every lemma, dropping any premise that it names must refute a goal: a premise that no
 goal needs would be a hint that the lemma is empty. And each premise of convergence, as known from Kafka's history, costs the
 goal of a loop; those counter-models are replayed.
+
+Terms: a *removal* is a premise of convergence that is dropped, or a rule replaced by the one of an older Kafka. In *epoch
+mode* the follower truncates by OffsetsForLeaderEpoch rounds (KIP-101, KIP-279), in *fetch mode* by diverging fetch responses
+(KIP-595). A *scenario* is a counter-model of a loop lemma, replayed with plain numbers. A goal of this file is PROVED when
+something is lost without the premise, and its counter-model shows what.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,6 +34,7 @@ EPOCH_MODE, FETCH_MODE = "epoch", "fetch"
 DONE, OUT_OF_RANGE, ENDLESS = "the follower stops", "the leader says out of range", "no end, still truncating"
 
 ROUND_LIMIT = 50
+"""Rounds after which a replay counts as endless; the logs of the counter-models have two cache entries."""
 
 
 @dataclass(frozen=True)
@@ -36,16 +42,20 @@ class Round:
     """One exchange: the follower's log end and requested epoch, the response, and its truncation."""
 
     log_end: int
-    asked: int
+    requested: int
+    """the epoch that the follower asked for"""
     response: tuple[int, int]
+    """(epoch, end offset)"""
     row: int
+    """of the follower's table, 1 to 5"""
     target: int
+    """where it truncates"""
 
     def __str__(self) -> str:
-        """Return the round as a counter-model prints it: the question, the response and the truncation."""
+        """Return the round as a counter-model prints it: the requested epoch, the response and the truncation."""
         epoch, end = self.response
         reported = f"told (epoch {epoch}, end {end})"
-        return f"at LEO {self.log_end} with epoch {self.asked}: {reported}, row T{self.row}, truncated at {self.target}"
+        return f"at LEO {self.log_end} with epoch {self.requested}: {reported}, row T{self.row}, truncated at {self.target}"
 
 
 @dataclass(frozen=True)
@@ -55,14 +65,21 @@ class LossScenario:
     mode: str
     leader: LogValue
     follower: LogValue
+    """as it was before the first round"""
     rounds: tuple[Round, ...]
     end: int
+    """the follower's log end after the last round"""
     common_end: int
+    """the end of the longest common prefix: where it should end"""
     outcome: str
+    """DONE, OUT_OF_RANGE or ENDLESS"""
 
     @property
     def converged(self) -> bool:
-        """Whether the follower's log ends at the common prefix; below the comparable part all offsets are equally good."""
+        """Whether the follower's log ends at the common prefix.
+
+        Below `low`, the higher of the two log starts, nothing can be compared: all offsets there are equally good.
+        """
         low = max(self.leader.log_start, self.follower.log_start)
         # Out of range is right where nothing is common.
         if self.outcome == OUT_OF_RANGE:
@@ -76,7 +93,7 @@ class LossScenario:
 
 
 def record_epoch(log: LogValue, offset: int) -> int:
-    """Return the epoch of the record at `offset`, by walking the cache from the start."""
+    """Return the epoch of the record at `offset`, UNDEFINED below the first entry. It shares no code with the rules."""
     epoch = rules.UNDEFINED
     for e, s in zip(log.epochs, log.starts, strict=True):
         if s <= offset:
@@ -85,7 +102,7 @@ def record_epoch(log: LogValue, offset: int) -> int:
 
 
 def common_end(leader: LogValue, follower: LogValue) -> int:
-    """Return the end of the longest common prefix, record by record."""
+    """Return the end of the longest common prefix, by comparing the logs record by record."""
     end = min(leader.log_end, follower.log_end)
     for offset in range(max(leader.log_start, follower.log_start), end):
         if record_epoch(leader, offset) != record_epoch(follower, offset):
@@ -94,7 +111,7 @@ def common_end(leader: LogValue, follower: LogValue) -> int:
 
 
 def replay(leader: LogValue, follower: LogValue, mode: str = FETCH_MODE, kip_101: bool = False) -> LossScenario:
-    """Run the truncation loop with the rules of `impl` until it ends.
+    """Run the truncation loop with the rules of `impl` until it ends, or for ROUND_LIMIT rounds.
 
     `kip_101`: the leader answers with the end offset only, and the follower takes it for the epoch it asked for.
     """
@@ -143,17 +160,16 @@ class PremiseRemoval:
 
     name: str
     without: frozenset[str]
+    """names of the dropped premises; ONE_PAST alone leaves the weaker RECORDS_MATCH in its place"""
     kip_101: bool = False
 
     def lemma(self, mode: str) -> Callable[..., None]:
-        """Return the loop lemma in that mode under this removal."""
+        """Return the lemma about the truncation loop in that mode, with the leader's old rule if the removal is one."""
         if mode == FETCH_MODE:
             return convergence.fetch_loop
-        return (
-            partial(convergence.epoch_loop, response=convergence.kip_101_response)
-            if self.kip_101
-            else convergence.epoch_loop
-        )
+        if self.kip_101:
+            return partial(convergence.epoch_loop, response=convergence.kip_101_response)
+        return convergence.epoch_loop
 
 
 REMOVALS: dict[str, PremiseRemoval] = {
@@ -179,7 +195,10 @@ def modes_of(removal: str) -> tuple[str, ...]:
 
 
 def counter_model_of(removal: str, mode: str, namespace: Mapping[str, Any]) -> CounterModel | None:
-    """Return two logs for which the loop does not end at the common prefix; None when there are none of this size."""
+    """Return two logs of up to SMALL entries for which the loop does not end at the common prefix; None when there are none.
+
+    `namespace` has the rules by name.
+    """
     chosen = REMOVALS[removal]
     lemma = SizedLemma(chosen.lemma(mode), two_full_caches)
     for size in lemma.sizes(SMALL):
@@ -191,7 +210,10 @@ def counter_model_of(removal: str, mode: str, namespace: Mapping[str, Any]) -> C
 
 
 def counter_model_scenario(removal: str = "kip-101", mode: str = EPOCH_MODE) -> LossScenario:
-    """Return a counter-model as a run of the plain Python rules. Raises SpecError when there is none."""
+    """Return the counter-model under a removal, replayed with the plain Python rules.
+
+    Raises SpecError for an unknown removal, for a mode it has not, and when there is no counter-model.
+    """
     removal_named(removal)
     if mode not in modes_of(removal):
         raise SpecError(f"expected mode {' or '.join(modes_of(removal))} for {removal}; seen {mode}")
@@ -201,9 +223,12 @@ def counter_model_scenario(removal: str = "kip-101", mode: str = EPOCH_MODE) -> 
     return replay(counter_model.values["leader"], counter_model.values["follower"], mode, REMOVALS[removal].kip_101)
 
 
-def removals_refute(namespace: Mapping[str, Any], most: int) -> list[GoalResult]:
-    """Show that each removal, in each mode, costs the loop goal."""
-    del most
+def removals_refute(namespace: Mapping[str, Any], max_entries: int) -> list[GoalResult]:
+    """Show that each removal, in each mode, costs the goal that the loop ends at the common prefix; replay each loss.
+
+    `max_entries` is not used: two entries are always enough.
+    """
+    del max_entries
     results = []
     for removal, chosen in REMOVALS.items():
         for mode in modes_of(removal):
@@ -221,13 +246,13 @@ def removals_refute(namespace: Mapping[str, Any], most: int) -> list[GoalResult]
 
 
 def no_premise_is_idle(lemma: SizedLemma, namespace: Mapping[str, Any]) -> list[GoalResult]:
-    """Show that every premise the lemma names, dropped alone, costs it a goal."""
+    """Show that every premise the lemma names, dropped alone, costs it a goal; return a result for each premise."""
     sizes = list(lemma.sizes(SMALL))
-    named: set[str] = set()
+    premises: set[str] = set()
     for size in sizes:
-        named |= lemma.explore(size, namespace).premises
+        premises |= lemma.explore(size, namespace).premises
     results = []
-    for premise in sorted(named):
+    for premise in sorted(premises):
         tally = GoalTally()
         # A goal that is lost at one size is enough.
         for size in sizes:
@@ -247,16 +272,16 @@ def no_premise_is_idle(lemma: SizedLemma, namespace: Mapping[str, Any]) -> list[
 
 
 def premise_groups(bounded: tuple[Group, ...]) -> tuple[Group, ...]:
-    """Return the two groups of this file, over the bounded lemmas."""
+    """Return the two groups of this file; the first is about the lemmas of the `bounded` groups."""
 
-    def idle(namespace: Mapping[str, Any], most: int) -> list[GoalResult]:
-        """Return the goals that no premise of a lemma is idle: without each, some other goal is lost."""
-        del most
+    def no_premise_of_any_is_idle(namespace: Mapping[str, Any], max_entries: int) -> list[GoalResult]:
+        """Return the results of `no_premise_is_idle` for all these lemmas."""
+        del max_entries
         lemmas = [lemma for group in bounded for lemma in group.lemmas]
         return [result for lemma in lemmas for result in no_premise_is_idle(lemma, namespace)]
 
     return (
-        Group("needed", "every premise of every lemma is needed", (), "removal", weight=10, run=idle),
+        Group("needed", "every premise of every lemma is needed", (), "removal", weight=10, run=no_premise_of_any_is_idle),
         Group("removals", "convergence fails without each of its premises", (), "removal", weight=10, run=removals_refute),
     )
 

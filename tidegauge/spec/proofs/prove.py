@@ -3,6 +3,9 @@
 A process, because z3 keeps its memory and cannot be interrupted safely; a time limit, because an undecided goal must be a
 verdict (NOT PROVED), not a run that never ends. The limit is on processor time: a verdict must not depend on the load of the
 machine.
+
+In: names of groups, and the largest number of cache entries for which bounded lemmas are proved. Out: a `GroupResult` each.
+A *goal* is a statement that a lemma sets; a *tally* counts on how many paths it is proved, refuted or undecided.
 """
 
 import signal
@@ -30,9 +33,10 @@ ProveProgress = Callable[[str, GroupResult | None], None]
 
 
 def namespace_of(source: str | None) -> Mapping[str, Any]:
-    """Return the rules to prove: those of `impl`, or another text of them."""
+    """Return the rules to prove by name: those of `impl.rules`, or those that the text `source` defines (a mutant)."""
     if source is None:
         return vars(rules)
+    # `__source__`: the proofs of the loops read the text of the rules, which has no file here.
     namespace: dict[str, Any] = {"__name__": "impl.rules", "__source__": source}
     exec(compile(source, "rules", "exec"), namespace)
     return namespace
@@ -41,7 +45,10 @@ def namespace_of(source: str | None) -> Mapping[str, Any]:
 def prove_group(
     group: Group, max_entries: int = DEFAULT_ENTRIES, source: str | None = None, stop_at_first: bool = False
 ) -> GroupResult:
-    """Prove one group in this process."""
+    """Prove one group in this process, its lemmas for all sizes of up to `max_entries` cache entries.
+
+    `source` is another text of the rules. `stop_at_first`: end at the first counter-model.
+    """
     started = time.monotonic()
     namespace = namespace_of(source)
     goals: list[GoalResult] = [] if group.run is None else group.run(namespace, max_entries)
@@ -62,14 +69,14 @@ def prove_group(
 
 
 def _goal_results(lemma: str, tally: GoalTally) -> list[GoalResult]:
-    """Return the result of each goal of a lemma over all its paths: the worst counts."""
+    """Return the result of each goal of a lemma over all its paths and sizes: a refutation, else undecided, else proved."""
     results = [GoalResult(lemma, n, ProofVerdict.COUNTER_MODEL, counter_model=m) for n, m in tally.refuted.items()]
     undecided = {n: r for n, r in tally.unknown.items() if n not in tally.refuted}
     results += [GoalResult(lemma, n, ProofVerdict.NOT_PROVED, reason=r) for n, r in undecided.items()]
     # A goal may be proved on some paths and refuted or undecided on others: the worst counts.
     settled = tally.refuted.keys() | undecided.keys()
     results += [GoalResult(lemma, n, ProofVerdict.PROVED, checks=c) for n, c in tally.proved.items() if n not in settled]
-    # A lemma whose premises contradict each other proves everything.
+    # No goal on any path: the premises of the lemma contradict each other, which would prove everything.
     if not results:
         results.append(GoalResult(lemma, "reaches a goal", ProofVerdict.NOT_PROVED, reason="no path reached any goal"))
     return results
@@ -83,7 +90,7 @@ def _finished(group: Group, goals: list[GoalResult], paths: int) -> GroupResult:
 
 
 def _work(name: str, max_entries: int, source: str | None, time_limit: float, pipe: Connection) -> None:
-    """Prove a group in a process of its own, and send the result."""
+    """Prove a group and send the result through `pipe`: the main function of a group's process."""
     signal.setitimer(signal.ITIMER_PROF, time_limit)  # ends the process, even within the solver
     pipe.send(prove_group(all_groups()[name], max_entries, source))
     pipe.close()
@@ -91,10 +98,13 @@ def _work(name: str, max_entries: int, source: str | None, time_limit: float, pi
 
 @dataclass
 class _Running:
+    """A group that is being proved in a process, which sends its result through the pipe and ends."""
+
     group: Group
     process: Any
     pipe: Connection
     started: float
+    """seconds of the monotonic clock"""
 
 
 def prove(
@@ -108,7 +118,8 @@ def prove(
 ) -> list[GroupResult]:
     """Prove the named groups (all by default) for caches of up to `max_entries` entries.
 
-    `source` is another text of the rules, to find the goals it breaks. Raises SpecError for an unknown group.
+    Runs at most `processes` groups at a time, each for at most `time_limit` seconds of processor time. `source` is another
+    text of the rules, to find the goals it breaks. Raises SpecError for an unknown group.
     """
     groups_by_name = all_groups()
     names = list(groups_by_name) if groups is None else list(groups)
@@ -117,6 +128,7 @@ def prove(
         raise SpecError(
             f"expected groups among {', '.join(groups_by_name)}; seen {', '.join(unknown)}; see `tidegauge prove --list`"
         )
+    # The heaviest groups first, so that the processes end at about the same time.
     waiting = sorted((groups_by_name[n] for n in names), key=lambda g: -g.weight)
     running: list[_Running] = []
     results: dict[str, GroupResult] = {}
@@ -125,11 +137,11 @@ def prove(
     try:
         while waiting or running:
             while waiting and len(running) < processes:
-                # Ctrl-C during the start would leave a process that is not in `running`, so that nothing would end it.
+                # Ctrl-C waits until the process is in `running`: else nothing would end it.
                 with interruptible():
                     running.append(_start(context, waiting.pop(0), max_entries, source, time_limit))
                 progressed(running[-1].group.name, None)
-            # The solver can hang in a way that uses no processor time: then the clock ends it.
+            # The solver can hang without using processor time: then the clock ends it (_result_of).
             left = min(r.started + PATIENCE * time_limit for r in running) - time.monotonic()
             wait([r.pipe for r in running], timeout=max(0.0, left))
             for group_process in list(running):
@@ -146,7 +158,7 @@ def prove(
 
 
 def _start(context: Any, group: Group, max_entries: int, source: str | None, time_limit: float) -> _Running:
-    """Start the process of a group."""
+    """Start a process that proves a group, and return it with the end of the pipe that receives the result."""
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_work, args=(group.name, max_entries, source, time_limit, sender), daemon=True)
     process.start()
@@ -171,11 +183,12 @@ def _result_of(running: _Running, time_limit: float) -> GroupResult | None:
         else:
             running.process.join()
             return replace(result, seconds=seconds)
-    # It has not used up its processor time, so it waits for a processor, or is stopped.
+    # The limit on processor time has not ended it: it waits for a processor, or hangs.
     elif seconds >= PATIENCE * time_limit:
         running.process.kill()
         running.process.join()
         reason = too_long
+    # No result, no end, and time left.
     if not reason:
         return None
     group = running.group

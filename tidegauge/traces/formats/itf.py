@@ -6,6 +6,9 @@ Rules of this file
    each node last reported. A node that has not reported a value is no key of the map.
 2. Null, known to be undefined, is -1, as in columns. Integers are `#bigint`, so that no reader rounds them.
 3. The format is one way: what it has no place for (sequence numbers, gaps) stays in NDJSON.
+
+ITF writes integers, sets, tuples and maps as objects: {"#bigint": "7"}, {"#set": [...]}, {"#tup": [...]}, {"#map": [[key,
+value]]}.
 """
 
 import json
@@ -23,7 +26,7 @@ VARIABLES = ("node", "action", "fields", *REPORTED)
 
 
 def write(trace: Trace, path: Path) -> None:
-    """Write one trace to `path`, a state a line."""
+    """Write one trace to `path`, each state on a line."""
     meta = {"format": "ITF", "format-description": "https://apalache-mc.org/docs/adr/015adr-trace.html"}
     meta |= {"description": f"{trace.name} {trace.tp}".strip(), "source": TOOL}
     with path.open("w", encoding="utf-8", newline="\n") as out:
@@ -33,7 +36,8 @@ def write(trace: Trace, path: Path) -> None:
 
 
 def _states(trace: Trace) -> Iterator[dict[str, Any]]:
-    """Yield a state after each event: the event, and what each node has reported last."""
+    """Yield the state before all events, and then one after each event."""
+    # Field -> node -> the value that the node has reported last.
     reported: dict[str, dict[int, Any]] = {name: {} for name in REPORTED}
     yield _state(0, Event(-1, "Init", {}), reported)
     for index, event in enumerate(trace.events, 1):
@@ -44,7 +48,7 @@ def _states(trace: Trace) -> Iterator[dict[str, Any]]:
 
 
 def _state(index: int, event: Event, reported: Mapping[str, Mapping[int, Any]]) -> dict[str, Any]:
-    """Return a state of ITF: the event with its fields, and for each reported value a map by node."""
+    """Return a state: the event with its fields, and for each field of REPORTED a map from nodes to their values."""
     meta = {"index": index} | {key: value for key, value in (("at", event.at), ("time", event.time)) if value}
     fields = {name: _value(name, value) for name, value in event.fields.items()}
     maps = {name: {"#map": [[_integer(node), value] for node, value in reported[name].items()]} for name in REPORTED}
@@ -52,6 +56,7 @@ def _state(index: int, event: Event, reported: Mapping[str, Mapping[int, Any]]) 
 
 
 def _value(name: str, value: Any) -> Any:
+    """Return the value of the event field `name` as ITF writes it; None, known to be undefined, is -1 or empty."""
     match FIELDS[name].kind:
         case FieldKind.BOOL if value is not None:
             return value
@@ -64,8 +69,10 @@ def _value(name: str, value: Any) -> Any:
 
 
 def _integer(value: int | None) -> dict[str, str]:
+    """Return an integer of ITF; None is -1."""
     return {"#bigint": str(-1 if value is None else value)}
 
 
 def _json(value: Any) -> str:
+    """Return a value as JSON without spaces."""
     return json.dumps(value, separators=(",", ":"))

@@ -8,6 +8,9 @@ Rules of this file
    read is left out of its event, which stays.
 3. Fields that this version does not know are kept in `unknown` and written back.
 4. A newer major version of the schema is refused for the whole file: reading half of it would judge half of it.
+
+The *envelope* of a line is its keys that are no fields of the event. A *problem* is what could not be read, or what is
+missing: `lost` counts the lines that it costs. `do` says what to do about it.
 """
 
 import json
@@ -24,6 +27,7 @@ from tidegauge.util.input_limits import LineBound, longest_line, pieces_on_disk
 ENVELOPE = ("v", "trace", "tp", "node", "seq", "event", "time", "corr", "at")
 """Keys of an event line that are not fields of the event, in the order in which they are written."""
 PIECE = 1 << 20
+"""Bytes that are read at a time."""
 SNIFFED = 4096
 """Bytes at the beginning of a file in which a NUL shows that it is binary."""
 
@@ -31,7 +35,7 @@ SNIFFED = 4096
 class NdjsonReading(NamedTuple):
     """The traces of a file, and its problems.
 
-    `damaged`: how many events of a trace were read before a line was lost that may have belonged to it.
+    `damaged`: for each trace that a lost line may have belonged to, how many of its events were read before that line.
     """
 
     traces: list[Trace]
@@ -80,6 +84,7 @@ def _line(event: Event) -> dict[str, Any]:
 
 
 def _json(value: Mapping[str, Any]) -> str:
+    """Return a JSON object as one line, without spaces."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -110,18 +115,20 @@ def read_bytes(data: bytes, path: str) -> NdjsonReading:
 
 
 def _reading(reader: "LineReader") -> NdjsonReading:
+    """End the file of a reader, and return what it has read."""
     reader.end()
     return NdjsonReading(reader.traces(), reader.problems, reader.damaged)
 
 
 class LineReader:
-    """Reads bytes that arrive in any pieces; keeps the trace that the next line belongs to.
+    """Reads bytes that arrive in pieces of any size, line by line, into the traces that the file holds.
 
-    It has `stopped` at a binary file or a newer schema, of which nothing more is read.
+    It has `stopped` at a binary file or a newer schema, of which nothing more is read. `current` is the name of the trace
+    that the next event line belongs to, None where its Config line was wrong.
     """
 
     def __init__(self, path: str) -> None:
-        """Begin a file. `handed`: how many events were handed out, by trace; `damaged`: the row behind a lost line."""
+        """Begin a file, which Problems call `path`."""
         self.path = path
         self.problems: list[Problem] = []
         self.stopped = False
@@ -129,13 +136,15 @@ class LineReader:
         self.lines = 0
         self.bound = LineBound()
         self.blank = True
+        # By the name of a trace: topic-partition, config and events; how many events `take_traces` has returned; how many
+        # lines the file had lost before it began; and how many events it had before a line was lost.
         self.open: dict[str, tuple[str, Config, list[Event]]] = {}
         self.handed: dict[str, int] = {}
-        self.current: str | None = None
-        self.last_seq: dict[tuple[str, int], int] = {}
-        self.losses = 0
         self.losses_before: dict[str, int] = {}
         self.damaged: dict[str, int] = {}
+        self.current: str | None = None
+        self.last_seq: dict[tuple[str, int], int] = {}  # by trace and node
+        self.losses = 0
 
     def traces(self) -> list[Trace]:
         """Return the traces read so far, without the events that `take_traces` has returned."""
@@ -150,16 +159,16 @@ class LineReader:
         return new
 
     def feed(self, data: bytes) -> None:
-        """Read more bytes. The beginning of a line waits for the rest of it."""
+        """Read more bytes. A line without its end waits for the next ones."""
         # JSON text has no NUL byte: it escapes control characters.
         if b"\0" in data[: max(SNIFFED - self.bytes, 0)]:
             do = "give NDJSON (.ndjson), or Parquet with the suffix .parquet"
             self.problem(None, "lines of JSON", "a binary file", do)
             self.stopped, self.blank = True, False
         self.bytes += len(data)
-        # A line may end in the next piece, in the middle of a character.
+        # Whole lines only: the last one may end in the next piece, in the middle of a character.
         complete = self.bound.feed(data)
-        # A file may have a hundred million of them.
+        # Blank lines are counted at once: a file may have a hundred million of them.
         if not complete.strip() and not self.bound.dropped:
             self.lines += complete.count(b"\n")
             return
@@ -167,22 +176,22 @@ class LineReader:
             self.line(line, last=False)
 
     def end(self) -> None:
-        """Take the bytes that wait as the last line, complete or not."""
+        """End the file: what waits is its last line, complete or not."""
         self.line(self.bound.end(), last=True)
         if self.blank:
             self.problem(None, "a Config line and events", "an empty file", "check that the source wrote anything")
 
     def next_file(self) -> None:
         """Go on with another file, whose lines follow those of this one."""
-        if torn := self.bound.end():
-            self.line(torn, last=True)
+        if unended := self.bound.end():
+            self.line(unended, last=True)
         self.bytes = self.lines = 0
         self.bound = LineBound()
 
     def line(self, raw: bytes, last: bool) -> None:
-        """Take the next line of the file."""
+        """Read the next line of the file; `last`: it is the last one, and may lack its end."""
         self.lines += 1
-        # A line that is too long was dropped before it came here: an empty one has its place, and `dropped` its number.
+        # LineBound has emptied a line that is too long, and put its number into `dropped`.
         if self.bound.dropped and self.bound.dropped[0] == self.lines and not self.stopped:
             del self.bound.dropped[0]
             self.blank = False
@@ -201,7 +210,7 @@ class LineReader:
         self.losses += lost
 
     def take(self, number: int, raw: bytes, last: bool) -> bool:
-        """Read one line; return False when the rest of the file must not be read."""
+        """Read line `number`, its text `raw`; return False when the rest of the file must not be read."""
         try:
             line = json.loads(raw)
         except (ValueError, RecursionError) as error:
@@ -217,7 +226,7 @@ class LineReader:
         if not is_int(version) or version < 1:
             self.problem(number, f'"v": {VERSION}', f'"v": {shown(version)}', "the line is left out", lost=1)
             return True
-        # A newer writer may mean something else by any line.
+        # In a newer version any line may mean something else (rule 4).
         if version > VERSION:
             do = "update tidegauge, or write the older version; the rest of the file is not read"
             self.problem(number, f"schema version {VERSION} or older", f"version {version}", do, lost=1)
@@ -229,11 +238,11 @@ class LineReader:
         return True
 
     def config(self, number: int, line: dict[str, Any]) -> None:
-        """Begin a trace."""
+        """Begin the trace of a Config line, or note the problem with it."""
         name = line.get("trace", "")
         name = name if isinstance(name, str) and name else f"trace-{len(self.open) + 1}"
         fault = schema.fault(line)
-        # Event lines refer to traces by name.
+        # Event lines refer to traces by name, so that two traces must not share one.
         if name in self.open:
             fault = ("a trace name used once", f"{shown(name)} again")
         if fault is not None:
@@ -247,7 +256,7 @@ class LineReader:
         self.losses_before[name] = self.losses
 
     def event(self, number: int, line: dict[str, Any]) -> None:
-        """Add an event to its trace."""
+        """Add the event of a line to its trace, without fields that are wrong; or note the problem with the line."""
         name = line.get("trace", self.current)
         if not isinstance(name, str) or name not in self.open:
             # Without a trace name the line belongs to the Config above it; with one, to the Config of that name.
@@ -286,7 +295,10 @@ class LineReader:
         events.append(Event(node, kind, fields, seq, text.get("time"), text.get("corr"), str(at), unknown))
 
     def sequence(self, number: int, trace: str, node: int, kind: str, seq: Any) -> int | None:
-        """Return the `seq` of an event, checked against the one before at the same node and incarnation."""
+        """Return the `seq` of an event, None if it has none; note a problem if it does not follow the node's last one.
+
+        The event is one of type `kind` of a node in a trace, on line `number`.
+        """
         if seq is None:
             return None
         if not is_int(seq):
@@ -302,7 +314,7 @@ class LineReader:
 
 
 def _field_fault(key: str, value: Any, config: Config) -> str | None:
-    """Return what `value` should have been, or None if it is right."""
+    """Return what the value of the field `key` should have been, or None if it is right for a trace of this config."""
     if value is None:
         return None
     kind = FIELDS[key].kind
@@ -324,5 +336,5 @@ def _field_fault(key: str, value: Any, config: Config) -> str | None:
 
 
 def _frozen(value: Any) -> Any:
-    """Return lists as tuples: events are values."""
+    """Return nested lists as nested tuples, any other value as it is: an event must not change."""
     return tuple(map(_frozen, value)) if isinstance(value, list) else value

@@ -9,6 +9,10 @@ Rules of this file
    value of another type or out of range is refused, a field of another event or an unknown one is skipped. What concerns
    more than one line is checked here: one object a line, the trace's own name, `seq`.
 4. A field that is left out is UNKNOWN, null is -1. No field has the value of UNKNOWN.
+
+A *batch* is the traces of a file that share a config. A *table* is the columns of the distinct lines of a batch, a row each;
+an event is then the number of its row. Whatever is unexpected raises UnexpectedLineError, and the file is left to the other
+reader.
 """
 
 import json
@@ -57,7 +61,7 @@ class UnexpectedLineError(ValueError):
 
 
 def read_at_once(data: bytes) -> list[TraceBatch] | None:
-    """Read a file into a batch for each config that occurs; None if it holds anything unexpected."""
+    """Return a batch for each config in the bytes of a file; None if they hold anything unexpected."""
     if not data.endswith(b"\n"):
         data += b"\n"
     try:
@@ -65,7 +69,7 @@ def read_at_once(data: bytes) -> list[TraceBatch] | None:
             data.decode()
         traces = _traces(data)
         breaks = np.frombuffer(data, np.uint8) == ord("\n")
-        # Each number of a line takes eight bytes: of a file of nothing but line breaks that is too much.
+        # The position of each line's end takes eight bytes of memory: too much for a file of nothing but line breaks.
         if SHORTEST_LINE * np.count_nonzero(breaks) > len(data):
             return None
         ends = np.flatnonzero(breaks)
@@ -80,7 +84,7 @@ def spans(path: Path, least: int) -> list[Span]:
     Returns no spans for a file with one span, an unexpected Config line or a trace that is named by its place in the file.
     """
     ends = [0]
-    # Left to the reader that goes line by line.
+    # A file with a line that is too long is left to the reader that goes line by line.
     if has_long_line(path):
         return []
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -89,7 +93,7 @@ def spans(path: Path, least: int) -> list[Span]:
         except UnexpectedLineError:
             return []
         for number, trace in enumerate(traces, 1):
-            # Its name is its place in the file, and a span does not know its own place.
+            # A trace without a name is called by its place in the file, and who reads a span does not know its place.
             if trace.name == f"trace-{number}":
                 return []
             if trace.last - ends[-1] >= least or trace.last == len(data):
@@ -113,6 +117,7 @@ _NAMED = re.compile(rb'([^\n]*?"trace"[ \t]*:[ \t]*")([^"\\\x00-\x1f]*)("[^\n]*)
 """A Config line split around its name: the Config lines of a source differ only in that, so one of them is parsed."""
 
 _NAMED_AGAIN = re.compile(rb'"trace"|\\')
+"""In the text behind a name: another name that would count instead, or an escape that could hide one."""
 
 
 class _Trace(NamedTuple):
@@ -126,8 +131,12 @@ class _Trace(NamedTuple):
 
 
 def _traces(data: "bytes | mmap.mmap") -> list[_Trace]:
-    """Find the traces. Raises UnexpectedLineError where a Config line is wrong, or an event comes before the first one."""
+    """Return the traces of a file, found by their Config lines.
+
+    Raises UnexpectedLineError where a Config line is wrong, or an event comes before the first one.
+    """
     traces: list[_Trace] = []
+    # By the text of a Config line before and behind its name: the config, and the topic-partition.
     configs: dict[tuple[bytes, bytes], tuple[Config, str]] = {}
     names: set[str] = set()
     # A search for the word is far cheaper than parsing every line: Config lines are few.
@@ -145,18 +154,20 @@ def _traces(data: "bytes | mmap.mmap") -> list[_Trace]:
             line = _config_line(data[first:last])
             if line is None:  # an event that has "Config" in one of its texts
                 continue
-            own = line.get("trace")
-            if isinstance(own, str) and own and own != name:
+            # The name as JSON has it, which an escape or a second "trace" may make another.
+            json_name = line.get("trace")
+            if isinstance(json_name, str) and json_name and json_name != name:
                 raise UnexpectedLineError("a Config line names its trace in a way of its own")
             tp = line.get("tp", "")
             config = schema.from_json(line, ndjson.ENVELOPE), tp if isinstance(tp, str) else ""
             # A second "trace", or an escape, would be the name of every other line with the same text around the first.
             if not _NAMED_AGAIN.search(after):
                 configs[before, after] = config
-        # The line reader reports it as a problem, with its line.
+        # A problem, which the other reader reports with its line.
         if name in names:
             raise UnexpectedLineError("two traces have one name")
         names.add(name)
+        # The lines of the trace before end here.
         if traces:
             traces[-1] = traces[-1]._replace(last=first)
         elif data[:first].strip():
@@ -168,7 +179,7 @@ def _traces(data: "bytes | mmap.mmap") -> list[_Trace]:
 
 
 def _config_line(raw: bytes) -> dict[str, Any] | None:
-    """Parse a line; None if it is no Config line. Raises UnexpectedLineError if it may be one that is wrong."""
+    """Parse a line with the word "Config"; None if it is no Config line. Raises UnexpectedLineError for a wrong one."""
     try:
         line = json.loads(raw)
     except (ValueError, RecursionError) as error:
@@ -176,6 +187,7 @@ def _config_line(raw: bytes) -> dict[str, Any] | None:
     if not isinstance(line, dict) or line.get("event") != "Config":
         return None
     version = line.get("v", VERSION)
+    # True equals 1 in Python.
     if version is True or version != VERSION or schema.fault(line) is not None:
         raise UnexpectedLineError("a Config line is wrong, or of another version")
     return line
@@ -198,31 +210,35 @@ def _by_config(traces: Sequence[_Trace]) -> list[list[_Trace]]:
 
 
 def _read_batch(data: bytes, ends: Ints, traces: Sequence[_Trace]) -> TraceBatch:
-    """Read the events of `traces`. `ends`: where the lines of the data end."""
+    """Read the events of `traces`, which share a config, from the bytes of a file, whose lines end at `ends`."""
     config = traces[0].config
-    # Of a trace with gaps the judge must know where they are, which columns do not keep.
+    # The judge must know where a trace has gaps, which this reader does not keep.
     if config.extra.get(WHOLE) is False or config.extra.get(GAPS):
         raise UnexpectedLineError("a trace has gaps")
     text = b"".join(data[trace.first : trace.last] for trace in traces)
+    # How many lines each trace has.
     counts = np.diff(np.searchsorted(ends, [(trace.first, trace.last) for trace in traces])).ravel()
     if not counts.sum():
         return TraceBatch(to_columns([Trace(t.name, t.tp, t.config, ()) for t in traces], config), config, 0)
     # Traces of a model repeat a few thousand lines millions of times: each is parsed once, and is a row of the table.
+    # Where they do not repeat, every line is a row: slice(None) takes all rows as they are.
     distinct, rows = _distinct_lines(text) or (text, slice(None))
     table = _EventTable(distinct.count(b"\n"), config)
-    # msgspec takes objects as they come: only with one object a line is the count of lines the count of events.
+    # msgspec reads objects wherever they begin: only with one object a line is the count of lines the count of events.
     if not distinct.startswith(b"{") or not distinct.endswith(b"}\n") or distinct.count(b"}\n{") != table.lines - 1:
         raise UnexpectedLineError("a line is not one object")
     for block in _blocks(distinct):
         table.add(block)
     if table.filled != table.lines:
         raise UnexpectedLineError("an object has more than one line")
-    trace, starts = np.repeat(np.arange(len(traces)), counts), np.concatenate(([0], np.cumsum(counts)))
+    # The number of each event's trace, and where each trace begins.
+    number, starts = np.repeat(np.arange(len(traces)), counts), np.concatenate(([0], np.cumsum(counts)))
     columns, seq = table.columns(starts), table.seq[rows]
-    named = table.named_traces({t.name: number for number, t in enumerate(traces)})[rows]
-    if not ((named == _UNNAMED) | (named == trace)).all():
+    # The number of the trace that each event names: it must be the one that the event stands in.
+    named = table.named_traces({trace.name: place for place, trace in enumerate(traces)})[rows]
+    if not ((named == _UNNAMED) | (named == number)).all():
         raise UnexpectedLineError("an event names another trace than the one it is in")
-    _check_sequence(columns.event[rows], columns.node[rows], seq, trace)
+    _check_sequence(columns.event[rows], columns.node[rows], seq, number)
     stored = columns if isinstance(rows, slice) else Distinct(columns, rows)
     return TraceBatch(stored, config, int((seq >= 0).sum()))
 
@@ -239,8 +255,9 @@ def _blocks(text: bytes) -> Iterator[bytes]:
 def _distinct_lines(text: bytes) -> tuple[bytes, Ints] | None:
     """Return the distinct lines, in the order of their first occurrence, and the number of each line among them.
 
-    Gives up, with None, in the first block before whose end too many lines were new.
+    None, where lines do not recur often enough for it to be worth it: looked at after each block.
     """
+    # A line that is looked up for the first time gets the next number.
     numbers: defaultdict[bytes, int] = defaultdict(count().__next__)
     rows: list[Ints] = []
     lines = 0
@@ -254,10 +271,14 @@ def _distinct_lines(text: bytes) -> tuple[bytes, Ints] | None:
 
 
 def _check_sequence(event: Ints, node: Ints, seq: Ints, trace: Ints) -> None:
-    """Check that `seq` begins with 0 or 1 and counts on at each node of each trace; at a Start it may begin anew."""
+    """Raise UnexpectedLineError unless `seq` begins with 0 or 1 and grows by one at each node of each trace.
+
+    At a Start it may begin anew. The arrays have a value per event: its code, the position of its node, its `seq`, negative
+    if it has none, and the number of its trace.
+    """
     rows = np.flatnonzero(seq >= 0)
+    # Sorted by trace, then by node, then as in the file: neighbours are consecutive events of one node, but where one ends.
     rows = rows[np.lexsort((rows, node[rows], trace[rows]))]
-    # Sorted by trace and node, in the order of the file: neighbours are consecutive events of one node.
     seq = seq[rows]
     follows = (np.diff(trace[rows]) == 0) & (np.diff(node[rows]) == 0)
     begins = np.isin(seq, (0, 1))
@@ -287,21 +308,26 @@ _ENVELOPE: list[Any] = [
 
 
 class _EventStruct(NamedTuple):
-    """An event as it is parsed: `values` takes its seq, its node and the `numbers`, which go to columns as they are."""
+    """A type of event as it is parsed, with its fields by kind."""
 
     struct: type[Any]
     code: int
     numbers: tuple[str, ...]
+    """fields whose values go to columns as they are"""
     nodes: tuple[str, ...]
+    """fields that name nodes"""
     epochs: bool
+    """whether it may have an epoch cache"""
     values: Callable[[Any], tuple[int | None, ...]]
+    """an object of the struct -> its seq, its node, and the values of `numbers`"""
 
 
 def _event_struct(name: str) -> _EventStruct:
-    """Return the struct into which msgspec parses lines of an event, and its fields by kind."""
+    """Return the struct into which msgspec parses lines of the event `name`, and its fields by kind."""
     fields = EVENTS[name].fields
 
     def of_kind(*kinds: FieldKind) -> tuple[str, ...]:
+        """Return the fields of these kinds, kind by kind."""
         return tuple(field for kind in kinds for field in fields if FIELDS[field].kind is kind)
 
     members = [*_ENVELOPE, *((field, _TYPES[FIELDS[field].kind], UNKNOWN) for field in fields)]
@@ -325,13 +351,14 @@ _UNNAMED, _OTHER = -1, -2
 
 
 class _NodePositions(dict[Any, int]):
-    """Numbers by the value of a field that names nodes: a position or a mask. KeyError for a node not in the config."""
+    """What columns hold for the value of a field that names nodes: a node's position, the mask of a tuple of nodes."""
 
     def __init__(self, config: Config) -> None:
+        """Begin with the nodes of a config, none (null), and UNKNOWN for a field that is left out."""
         super().__init__({UNKNOWN: UNKNOWN, None: -1} | {node: at for at, node in enumerate(config.nodes)})
 
     def __missing__(self, nodes: object) -> int:
-        """Return the bit mask of a list of nodes, which is remembered; KeyError for a node that the config lacks."""
+        """Return the mask of a tuple of nodes, and keep it. Raises KeyError for a node that the config lacks."""
         if not isinstance(nodes, tuple):
             raise KeyError(nodes)
         self[nodes] = mask(self[node] for node in nodes)
@@ -339,7 +366,10 @@ class _NodePositions(dict[Any, int]):
 
 
 class _EventTable:
-    """Columns of a known number of lines, filled block by block."""
+    """Columns of a known number of lines, a row each, filled block by block.
+
+    `filled` rows have values. `names` and `caches` have (row, value) of the lines that name a trace, or have an epoch cache.
+    """
 
     def __init__(self, lines: int, config: Config) -> None:
         """Make columns for so many lines, empty yet."""
@@ -361,7 +391,7 @@ class _EventTable:
             structs = [*map(type, events)]
             codes = np.fromiter((_STRUCTS[struct].code for struct in structs), np.int64, len(events))
             self.event[begin : self.filled] = codes
-            # All lines of one event have the same fields, so each field of theirs is filled in one go.
+            # Lines of one type of event have the same fields: each field is filled for all of them at once.
             for kind in map(_STRUCTS.__getitem__, dict.fromkeys(structs)):
                 places = np.flatnonzero(codes == kind.code)
                 self._fill(begin + places, [events[place] for place in places.tolist()], kind)
@@ -369,10 +399,10 @@ class _EventTable:
             raise UnexpectedLineError(str(error)) from error
 
     def _fill(self, rows: Ints, events: Sequence[Any], kind: _EventStruct) -> None:
-        """Write events of one kind to the rows of the table."""
+        """Write parsed events, all of type `kind`, to these rows of the table."""
         seq, node, *numbers = _numbers([*map(kind.values, events)]).T
         self.seq[rows] = seq
-        # `positions`: of the node itself; `node_fields`: of fields that name nodes, a list as a bit mask.
+        # The node of an event may be the controller, which `positions` has; fields name brokers only (`node_fields`).
         self.node[rows] = np.fromiter(map(self.positions.__getitem__, node.tolist()), np.int64, len(events))
         for name, column in zip(kind.numbers, numbers, strict=True):
             self._fill_column(name, rows, column)
@@ -384,6 +414,7 @@ class _EventTable:
             self.caches += [(row, epochs) for row, epochs in caches if isinstance(epochs, tuple)]
 
     def _fill_column(self, name: str, rows: Ints, column: Ints) -> None:
+        """Write the values of a field to these rows."""
         if name not in self.ints:
             # to_columns makes no column for a field that no event has.
             if (column == UNKNOWN).all():
@@ -392,14 +423,14 @@ class _EventTable:
         self.ints[name][rows] = column
 
     def named_traces(self, numbers: dict[str, int]) -> Ints:
-        """Return the number of the trace that each line names, or _UNNAMED or _OTHER."""
+        """Return the number of the trace that each line names, _UNNAMED or _OTHER; `numbers` has them by name."""
         named = np.full(self.lines, _UNNAMED)
         for row, name in self.names:
             named[row] = numbers.get(name, _OTHER)
         return named
 
     def columns(self, trace_starts: Ints) -> Columns:
-        """Return the columns of all lines."""
+        """Return the columns of all lines, with `trace_starts` as given."""
         caches = sorted(self.caches)
         lengths = np.zeros(self.lines + 1, np.int64)
         at = np.array([row for row, _ in caches], np.int64)
@@ -418,7 +449,7 @@ class _EventTable:
 
 
 def _numbers(rows: Sequence[tuple[int | None, ...]]) -> Ints:
-    """Return a table of numbers; truth values become 0 and 1, null becomes -1."""
+    """Return tuples of equal length as rows of an array; truth values become 0 and 1, None becomes -1."""
     flat = chain.from_iterable(rows)
     try:
         numbers = np.fromiter(flat, np.int64, len(rows) * len(rows[0]))

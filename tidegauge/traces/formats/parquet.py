@@ -1,4 +1,10 @@
-"""Traces as Parquet: what millions of interleavings are stored in, and what the judge reads fastest."""
+"""Traces as Parquet: what millions of interleavings are stored in, and what the judge reads fastest.
+
+A row is an event, and a row group holds whole traces. The *wide* layout has a column per field; the *distinct* one has a
+*table* of distinct events in the metadata, and the one column `row` (both described below). Numbers are as in
+traces.columns: nodes are positions in the config, sets of nodes masks, absent fields UNKNOWN. `trace_starts` has the row
+where each trace begins, and the end. A *chunk* is a column of a row group.
+"""
 
 import json
 import os
@@ -66,6 +72,7 @@ class _File:
     def __init__(self, path: str | Path, config: Config, columns: Sequence[pa.Field], **metadata: Any) -> None:
         """Begin a file whose traces share a config; `metadata` goes into its footer beside that."""
         head = {"v": VERSION, "unknown": UNKNOWN, "config": schema.as_json(config), **metadata}
+        # `columns` come after that of the trace numbers, which every layout has.
         fields = [pa.field(TRACE, pa.int32(), nullable=False), *columns]
         self.schema = pa.schema(fields, metadata={METADATA: json.dumps(head)})
         self.traces = 0
@@ -81,7 +88,7 @@ class _File:
         )
 
     def row_group(self, lengths: Ints, columns: Sequence[pa.Array]) -> None:
-        """Write one row group: the traces of these lengths, and the columns after that of their numbers."""
+        """Write one row group: traces of these `lengths`, in rows, with these `columns` beside that of their numbers."""
         lengths = lengths[lengths > 0]  # a trace without events has no row to number
         rows = int(lengths.sum())
         if rows:
@@ -102,20 +109,20 @@ class _File:
 
 
 class Writer(_File):
-    """The wide layout, with columns for `fields`."""
+    """A file in the wide layout."""
 
     def __init__(self, path: str | Path, config: Config, fields: Sequence[str], row_group: int = ROW_GROUP) -> None:
-        """Begin a file with these fields; `row_group` is the number of rows at which a row group is written."""
+        """Begin a file with columns for these fields of events, and at most `row_group` rows in a row group."""
         self.fields = tuple(name for name in INT_FIELDS if name in fields)
         self.with_epochs = EPOCHS in fields
-        self.most_rows = row_group
+        self.max_rows = row_group
         columns = [pa.field(name, pa.int64(), nullable=False) for name in ("event", "node", *self.fields)]
         columns += [pa.field(EPOCHS, EPOCHS_TYPE, nullable=False)] if self.with_epochs else []
         super().__init__(path, config, columns)
 
     def write(self, columns: Columns) -> None:
         """Append the traces of `columns`, in as many row groups as it takes."""
-        for first, last in _groups(columns.trace_starts, self.most_rows):
+        for first, last in _groups(columns.trace_starts, self.max_rows):
             begin, end = int(columns.trace_starts[first]), int(columns.trace_starts[last])
             arrays: list[Any] = [pa.array(columns.event[begin:end]), pa.array(columns.node[begin:end])]
             for name in self.fields:
@@ -128,29 +135,33 @@ class Writer(_File):
 
 
 class DistinctWriter(_File):
-    """The distinct layout, for events of `table`."""
+    """A file in the distinct layout."""
 
     def __init__(self, path: str | Path, config: Config, table: Columns) -> None:
+        """Begin a file whose events are rows of `table`."""
         columns = [pa.field(ROW, pa.int64(), nullable=False)]
         super().__init__(path, config, columns, events=table_as_json(table))
 
     def write(self, rows: Ints, starts: Ints) -> None:
-        """Append one row group: trace t is rows[starts[t]:starts[t + 1]]."""
+        """Append one row group: `rows` of the table, of which trace t has rows[starts[t]:starts[t + 1]]."""
         self.row_group(np.diff(starts), [pa.array(rows)])
 
 
 def write(columns: Columns, config: Config, path: str | Path, row_group: int = ROW_GROUP) -> None:
-    """Write `columns` to a file."""
+    """Write `columns` to a file in the wide layout, with at most `row_group` rows in a row group."""
     fields = (*columns.ints, EPOCHS) if columns.epochs_reported.any() else tuple(columns.ints)
     with Writer(path, config, fields, row_group) as out:
         out.write(columns)
 
 
-def _groups(starts: Ints, most: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of whole traces with at most `most` rows each; a longer trace is a range of its own."""
+def _groups(starts: Ints, max_rows: int) -> Iterator[tuple[int, int]]:
+    """Yield [first, last) of the traces of each row group: at most `max_rows` rows, or one trace that has more.
+
+    `starts` are trace_starts.
+    """
     first, traces = 0, len(starts) - 1
     while first < traces:
-        last = int(np.searchsorted(starts, starts[first] + most, side="right")) - 1
+        last = int(np.searchsorted(starts, starts[first] + max_rows, side="right")) - 1
         # A trace is never split: a row group must be judged alone.
         last = min(max(last, first + 1), traces)
         yield first, last
@@ -158,13 +169,14 @@ def _groups(starts: Ints, most: int) -> Iterator[tuple[int, int]]:
 
 
 def _epochs_as_text(columns: Columns, begin: int, end: int) -> pa.DictionaryArray:
-    """Return the epoch caches of some rows as texts of JSON, each distinct one once; "" where none is reported."""
+    """Return the epoch caches of the rows [begin, end) as JSON texts, "" where none is reported; each text is there once."""
     reported = columns.epochs_reported[begin:end]
+    # The number of each row's text: of the first two, none reported and an empty cache; others are added.
     which = np.where(reported, np.int32(1), np.int32(0))
-    # A file has few distinct caches: each is written as text once.
-    codes = {b"": 1}
     texts = ["", "[]"]
-    at = 2 * columns.epochs_at[begin : end + 1]
+    # By the bytes of its pairs, so that a cache becomes text only once.
+    codes = {b"": 1}
+    at = 2 * columns.epochs_at[begin : end + 1]  # a pair is two numbers
     for row in np.flatnonzero(reported & (at[1:] > at[:-1])):
         pairs = columns.epochs[at[row] : at[row + 1]]
         code = which[row] = codes.setdefault(pairs.tobytes(), len(texts))
@@ -195,7 +207,7 @@ __all__ = [
 ]
 
 LARGEST_GROUP, MOST_RATIO = 384 << 20, 100
-"""Bytes of the columns of a row group in memory, where the file is not at least a hundredth of that: ours have a fifth."""
+"""A row group may take so many bytes in memory, or so many times the size of its file: ours take five times that."""
 
 LARGEST_TEXTS = 64 << 20
 """Bytes of the texts of a row group: those of epoch caches, each of which may be as long as a line of NDJSON."""
@@ -203,6 +215,7 @@ LARGEST_HEAD, MOST_LISTS = 64 << 20, 4_000_000
 """Bytes of the JSON in the metadata, and the lists and objects in it: an empty one of two bytes takes 64 in memory."""
 
 KEYS = (TRACE, "event", "node")
+"""Columns that a file in the wide layout must have."""
 LAST_CODE = max(event.code for event in EVENTS.values())
 NODE_FIELDS = tuple(name for name, field in FIELDS.items() if field.kind is FieldKind.NODE)
 
@@ -229,7 +242,8 @@ class RowGroup:
 class Reader:
     """An open Parquet file of traces. Faults raise Unreadable, here or when a row group is read.
 
-    `opened` opens a file that has no local path; it is read in few large pieces, because each is a request.
+    `opened` opens a file that has no local path; it is read in few large pieces, because each is a request. Row groups are
+    numbered by `index`, from 0.
     """
 
     def __init__(self, path: str | Path, opened: Callable[[], pa.NativeFile] | None = None) -> None:
@@ -260,10 +274,11 @@ class Reader:
             raise self._unreadable(f"the columns {', '.join(needed)}", f"no {', '.join(missing)}", do)
         optional = (*INT_FIELDS, EPOCHS) if events is None else ()
         self._names = [*needed, *(name for name in optional if name in names)]
-        # One row of a nested column may have any number of values.
+        # Refused, as one row of a nested column may have any number of values, which the bounds do not count.
         nested = [name for name in self._names if pa.types.is_nested(self._schema.field(name).type)]
         if nested:
             raise self._unreadable("columns of numbers or texts", f"lists or structs in {nested[0]}", "write it anew")
+        # The table of the distinct layout, None in the wide one.
         self._table = None if events is None else self._events(events)
 
     def row_groups(self) -> list[RowGroup]:
@@ -276,7 +291,7 @@ class Reader:
         return stored.expanded() if isinstance(stored, Distinct) else stored
 
     def read_as_stored(self, index: int) -> Columns | Distinct:
-        """Read row group `index`: columns, or the table and rows of the distinct layout."""
+        """Read row group `index` in the layout of the file: columns, or the rows of the table. Raises Unreadable."""
         table = self._read(index, self._names)
         try:
             ints = {name: _int64(table.column(name)) for name in self._names if name not in (TRACE, EPOCHS)}
@@ -307,7 +322,7 @@ class Reader:
         self.close()
 
     def _footer(self, expected: int, opened: Callable[[], Any] | None) -> tuple[GroupMetadata, ...]:
-        """Return the row groups as the footer has them. Raises Unreadable."""
+        """Return what the footer says of the row groups. Raises Unreadable, also if there are not as many as `expected`."""
         try:
             if opened is None:
                 groups = _footer_of_version(self.path, version_of_status(Path(self.path).stat()))
@@ -321,7 +336,7 @@ class Reader:
         return groups
 
     def _head(self) -> tuple[Config, Any]:
-        """Return the config, and the distinct events of the distinct layout, None in the wide one."""
+        """Return the config in the metadata, and the JSON of the table, None in the wide layout. Raises Unreadable."""
         text = (self._schema.metadata or {}).get(METADATA)
         if text is None:
             raise self._unreadable("the metadata key 'tidegauge'", "none", "write it with tidegauge convert")
@@ -342,7 +357,7 @@ class Reader:
         return schema.from_json(line), events
 
     def _events(self, value: Any) -> Columns:
-        """Return the table of distinct events. Raises Unreadable."""
+        """Return the table of distinct events from its JSON. Raises Unreadable."""
         try:
             table = table_from_json(value)
         except (ValueError, TypeError, KeyError, OverflowError) as error:
@@ -353,7 +368,7 @@ class Reader:
         return table
 
     def _row_group(self, index: int) -> RowGroup:
-        """Return how many rows and traces a row group has, from the footer where it says so.
+        """Return the place and size of a row group, from the footer where that has the least and largest trace number.
 
         The numbers of its traces ascend without a gap, which is checked when the group is read.
         """
@@ -362,7 +377,7 @@ class Reader:
         # The footer of another writer may lack the least and largest number: then the column itself is read.
         if trace is None or trace.least is None or trace.largest is None:
             number = _number(self._read(index, [TRACE]).column(TRACE))
-            first, last = (int(number[0]), int(number[-1])) if len(number) else (0, -1)
+            first, last = (int(number[0]), int(number[-1])) if len(number) else (0, -1)  # no rows: no traces
         else:
             first, last = trace.least, trace.largest
         return RowGroup(self.path, index, group.rows, first, last - first + 1)
@@ -370,9 +385,9 @@ class Reader:
     def _read(self, index: int, names: Sequence[str]) -> pa.Table:
         """Read columns of a row group. Raises Unreadable for one that is damaged or does not fit into memory."""
         group = self._group(index)
-        size, most = 8 * group.rows * len(names), self._most
-        if size > most:
-            raise self._bad_group(index, f"a row group of at most {most:,} bytes in memory", f"one of {size:,}")
+        size, bound = 8 * group.rows * len(names), self._max_bytes  # a number takes eight bytes
+        if size > bound:
+            raise self._bad_group(index, f"a row group of at most {bound:,} bytes in memory", f"one of {size:,}")
         try:
             self._refuse_packed(index, group, names)
             return self._in.read_row_group(index, columns=names, use_threads=False)
@@ -382,18 +397,19 @@ class Reader:
             raise self._bad_group(index, "a readable row group", _reason(error)) from error
 
     @property
-    def _most(self) -> int:
-        """The bytes that a row group may take in memory."""
+    def _max_bytes(self) -> int:
+        """The bytes that a row group may take in memory; the size of a file at a URI is not looked at."""
         return max(LARGEST_GROUP, MOST_RATIO * Path(self.path).stat().st_size if "://" not in self.path else 0)
 
     def _refuse_packed(self, index: int, group: GroupMetadata, names: Sequence[str]) -> None:
-        """Raise Unreadable for a row group whose pages unpack to too much."""
+        """Raise Unreadable if the pages of one of these columns unpack to more bytes than a row group may take."""
         with self._opened() as file:
             for chunk in group.chunks:
                 if chunk.path not in names:
                     continue
-                # Uncompressed pages are measured, too: what the metadata say of a codec need not be true.
-                size, bound = chunk.unpacked_bytes(file), self._most
+                # Of pages that are said to be uncompressed, too: what the metadata say of a codec need not be true.
+                size, bound = chunk.unpacked_bytes(file), self._max_bytes
+                # The number of rows says nothing of the length of texts; what is stored unpacked may be as long as it is.
                 if chunk.path == EPOCHS:
                     bound = max(LARGEST_TEXTS, chunk.packed_bytes)
                 if size > bound:
@@ -401,7 +417,7 @@ class Reader:
                     raise self._bad_group(index, expected, f"{size:,}")
 
     def _group(self, index: int) -> GroupMetadata:
-        """Return the metadata of a row group."""
+        """Return the metadata of a row group. Raises Unreadable if its columns are not those of the schema."""
         group, schema = self._groups[index], self._in.metadata.schema
         if len(group.chunks) != len(schema):
             raise self._bad_group(index, f"{len(schema)} columns, as in the schema", f"{len(group.chunks)}")
@@ -414,7 +430,7 @@ class Reader:
         return group
 
     def _starts(self, index: int, number: Any) -> Ints:
-        """Return where each trace of a row group begins, and the end. Raises Unreadable."""
+        """Return the trace_starts of a row group, from the trace `number` of each row. Raises Unreadable."""
         if len(number) == 0:
             return np.zeros(1, dtype=np.int64)
         changes = np.flatnonzero(number[1:] != number[:-1])
@@ -424,7 +440,7 @@ class Reader:
         return np.concatenate(([0], changes + 1, [len(number)]))
 
     def _wrong(self, event: Ints, node: Ints, ints: Mapping[str, Ints]) -> tuple[str, str] | None:
-        """Return what the first wrong number should have been, and what it is."""
+        """Return what the first wrong number of some events should have been, and what it is; None if all are right."""
         # The judge uses these numbers as indexes of its arrays, in compiled code that checks none.
         if len(event) == 0:
             return None
@@ -439,7 +455,7 @@ class Reader:
         return None
 
     def _epochs(self, index: int, table: pa.Table) -> tuple[Any, Ints, Ints]:
-        """Return which rows report epochs, where each row's pairs begin, and all pairs; equal caches are parsed once."""
+        """Return `epochs_reported`, `epochs_at` and `epochs` of Columns for a row group; equal caches are parsed once."""
         rows = table.num_rows
         if EPOCHS not in self._names or rows == 0:
             return np.zeros(rows, dtype=np.bool_), np.zeros(rows + 1, dtype=np.int64), np.zeros(0, dtype=np.int64)
@@ -447,12 +463,13 @@ class Reader:
         if not pa.types.is_dictionary(column.type) or not pa.types.is_string(column.type.value_type):
             raise self._bad_group(index, "epochs as text", str(column.type))
         try:
-            # Arrow takes the indices of a dictionary as the file has them.
+            # Arrow does not check the indices into a dictionary that a file has.
             column.validate(full=True)
             caches = [_pairs(text) for text in _texts(column.dictionary)]
         except (ValueError, TypeError, RecursionError) as error:
             raise self._bad_group(index, "epochs as JSON pairs of integers", _reason(error)) from error
-        caches.append(None)  # at the end, for null
+        # The number of each row's cache; the last one, which is none, is that of rows with null.
+        caches.append(None)
         which = column.indices.fill_null(len(caches) - 1).to_numpy(zero_copy_only=False)
         reported = np.array([cache is not None for cache in caches], dtype=np.bool_).take(which)
         counts = np.array([0 if cache is None else len(cache) for cache in caches], dtype=np.int64)
@@ -460,20 +477,22 @@ class Reader:
         np.cumsum(counts.take(which), out=at[1:])
         flat = np.concatenate([_NO_PAIRS, *(cache for cache in caches if cache is not None)])
         first = np.cumsum(counts) - counts
+        # Only rows that have pairs: most have none.
         with_pairs = which[counts.take(which) > 0]
         self._refuse_epochs(index, int(at[-1]))
         return reported, at, flat[ranges(first[with_pairs], counts[with_pairs])].ravel()
 
     def _refuse_epochs(self, index: int, pairs: int) -> None:
-        """Raise Unreadable for so many pairs: a cache that many rows have is expanded for each of them."""
-        if 16 * pairs > self._most:
-            raise self._bad_group(index, f"epoch caches of at most {self._most:,} bytes in memory", f"{16 * pairs:,}")
+        """Raise Unreadable if so many pairs take too much memory: a cache is repeated for each row that has it."""
+        if 16 * pairs > self._max_bytes:
+            raise self._bad_group(index, f"epoch caches of at most {self._max_bytes:,} bytes in memory", f"{16 * pairs:,}")
 
     def _unreadable(self, expected: str, seen: str, do: str) -> Unreadable:
+        """Return the error of the file as a whole."""
         return Unreadable(Problem(self.path, None, expected, seen, do))
 
     def _bad_group(self, index: int, expected: str, seen: str) -> Unreadable:
-        """Return the error of a row group that is left out."""
+        """Return the error of one row group, whose events are lost."""
         rows = self._groups[index].rows
         do = f"row group {index} is left out, with its {rows} events"
         return Unreadable(Problem(f"{self.path}#{index}", None, expected, seen, do, lost=rows))
@@ -481,7 +500,11 @@ class Reader:
 
 @lru_cache(maxsize=2)
 def _footer_of_version(path: str, version: tuple[int, ...]) -> tuple[GroupMetadata, ...]:
-    """Read the footer of a file once for each version: a worker opens it for each task, and a large footer takes seconds."""
+    """Read the footer of a file, once for each version of it (size and times). Raises ValueError if it has changed
+    meanwhile.
+
+    A worker opens a file for each of its tasks, and a large footer takes seconds.
+    """
     with Path(path).open("rb") as file:
         if version_of_status(os.fstat(file.fileno())) != version:
             raise ValueError("a file that was changed meanwhile")
@@ -521,7 +544,7 @@ _NO_PAIRS: Ints = np.zeros((0, 2), dtype=np.int64)
 
 
 def _texts(dictionary: Any) -> Iterator[str | None]:
-    """Yield the texts one by one. Raises ValueError for one that is longer than a line."""
+    """Yield the texts of an array of Arrow one by one. Raises ValueError for one that is longer than a line may be."""
     lengths = pc.binary_length(dictionary)
     if (pc.max(lengths).as_py() or 0) > longest_line():
         raise ValueError(f"a text of more than {longest_line():,} bytes")
@@ -529,7 +552,7 @@ def _texts(dictionary: Any) -> Iterator[str | None]:
 
 
 def _pairs(text: str | None) -> Ints | None:
-    """Parse a cache, pairs of epoch and start offset; None for "", where none is reported. Raises ValueError."""
+    """Parse the JSON of an epoch cache into rows of epoch and start offset; None for "" and null. Raises ValueError."""
     if not text:
         return None
     pairs = [(int(epoch), int(start)) for epoch, start in json.loads(text)]
@@ -539,4 +562,5 @@ def _pairs(text: str | None) -> Ints | None:
 
 
 def _reason(error: Exception) -> str:
+    """Return the first line of an error's message, or its class where it has none, as a problem quotes it."""
     return shown(str(error).splitlines()[0] if str(error) else type(error).__name__)

@@ -9,6 +9,9 @@ Rules of this file
 3. Bytes that are no such struct raise ValueError. A field that has another type than parquet.thrift gives it does, too:
    Thrift would skip it, and Arrow would read something else than what was looked at here.
 4. What bounds the time is the number of values: a byte may be one.
+
+A *shape* says which fields of a struct are read, and of which types; all others are skipped. Fields of Thrift have numbers,
+those of parquet.thrift. A *chunk* is a column of a row group.
 """
 
 import struct
@@ -39,6 +42,8 @@ _BOOLEANS, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = (1,
 Shape: TypeAlias = "int | Mapping[int, Shape] | list[Shape]"
 """What is read: an integer or bytes by its type, a struct as the shapes of its fields by number, a list as that of each."""
 
+# PageHeader: uncompressed_page_size, compressed_page_size. Statistics: max_value, min_value. ColumnMetaData: type,
+# path_in_schema, total_compressed_size, data_page_offset, dictionary_page_offset, statistics.
 PAGE_HEADER: Mapping[int, Shape] = MappingProxyType({2: _I32, 3: _I32})
 STATISTICS: Mapping[int, Shape] = MappingProxyType({5: _BINARY, 6: _BINARY})
 COLUMN: Mapping[int, Shape] = MappingProxyType({1: _I32, 3: [_BINARY], 7: _I64, 9: _I64, 11: _I64, 12: STATISTICS})
@@ -58,14 +63,17 @@ class Chunk:
     """A column of a row group: where its pages are, and the least and the largest number if the file says them."""
 
     path: str
+    """name of the column"""
     physical_type: str
     begin: int
+    """where its first page begins in the file"""
     packed_bytes: int
+    """of all pages with their headers"""
     least: int | None = None
     largest: int | None = None
 
     def pages(self, file: IO[bytes]) -> Iterator[PageSizes]:
-        """Yield the sizes of the pages. Raises ValueError, OSError."""
+        """Yield the sizes of the pages, read from their headers. Raises ValueError, OSError."""
         at, end = self.begin, self.begin + self.packed_bytes
         while at < end:
             file.seek(at)
@@ -75,7 +83,7 @@ class Chunk:
             if min(sizes) < 0:
                 raise ValueError(f"a page of {min(sizes)} bytes")
             yield sizes
-            at += header.at + sizes.packed
+            at += header.at + sizes.packed  # past the header, and past the page
 
     def unpacked_bytes(self, file: IO[bytes]) -> int:
         """Return the bytes of all pages when they are unpacked. Raises ValueError, OSError."""
@@ -117,33 +125,37 @@ def read_footer(file: IO[bytes]) -> tuple[GroupMetadata, ...]:
 
 
 def _chunk(column: dict[int, Any]) -> Chunk:
-    """Return a column chunk. The numbers are those of its fields in parquet.thrift."""
+    """Return a chunk from its ColumnMetaData, a dict by the numbers of the fields (COLUMN)."""
     kind, begin, dictionary = _needed(column, 1), _needed(column, 9), column.get(11)
-    statistics, numbers = column.get(12, {}), {1: "<i", 2: "<q"}.get(kind)
+    # Statistics are read of INT32 and INT64 only, for struct.unpack; 5 and 6 are max_value and min_value.
+    statistics, number_format = column.get(12, {}), {1: "<i", 2: "<q"}.get(kind)
     least = largest = None
-    # 5 and 6 are max_value and min_value.
-    if numbers is not None and {len(statistics.get(at, b"")) for at in (5, 6)} == {struct.calcsize(numbers)}:
-        ((largest,), (least,)) = (struct.unpack(numbers, statistics[at]) for at in (5, 6))
+    if number_format is not None and {len(statistics.get(at, b"")) for at in (5, 6)} == {struct.calcsize(number_format)}:
+        ((largest,), (least,)) = (struct.unpack(number_format, statistics[at]) for at in (5, 6))
     path = b".".join(_needed(column, 3)).decode("utf-8", "replace")
-    # As in Arrow: an offset of 0 is none.
+    # The dictionary page comes before the data, if there is one. As in Arrow, an offset of 0 is none.
     first = min(begin, dictionary) if dictionary else begin
     return Chunk(path, TYPES[kind] if 0 <= kind < len(TYPES) else "UNKNOWN", first, _needed(column, 7), least, largest)
 
 
 def _needed(fields: dict[int, Any], number: int) -> Any:
+    """Return the field of that number. Raises ValueError where it is missing."""
     if number not in fields:
         raise ValueError(f"metadata without field {number} of a row group or a column")
     return fields[number]
 
 
 class _Thrift:
-    """Bytes in Thrift's compact protocol; `at` is the position behind what was read of them."""
+    """A reader of Thrift's compact protocol; `at` is the position behind what it has read.
+
+    IndexError means that the bytes end too early. `depth` is how many more structs and lists may be nested.
+    """
 
     def __init__(self, data: bytes) -> None:
         self._data, self.at, self._values = data, 0, 0
 
     def whole(self, shape: Mapping[int, Shape], called: str) -> dict[int, Any]:
-        """Read a struct all of whose fields in `shape` are there."""
+        """Read a struct that must have all fields of `shape`; return them by number. Raises ValueError."""
         try:
             fields = self._struct(shape, DEEPEST)
         except IndexError:
@@ -153,24 +165,25 @@ class _Thrift:
         return fields
 
     def _struct(self, shape: Mapping[int, Shape], depth: int) -> dict[int, Any]:
-        """Read a struct; return the fields of the shape that are there."""
+        """Read a struct; return the fields of the shape that it has, by number. Others are skipped."""
         if not depth:
             raise ValueError(f"more than {DEEPEST} structs in each other")
         fields, field = {}, 0
         while head := self._byte():
             self._count(1)
-            # The upper half is what the number of the field adds to that of the one before; 0: it is written out.
+            # The upper half of the byte is added to the number of the field before; 0: the number follows. The lower half is
+            # the type.
             field = field + (head >> 4) if head >> 4 else self._integer()
-            kind, wanted = head & 0x0F, shape.get(field)
-            if wanted is not None:
-                fields[field] = self._value(kind, wanted, depth)
-            elif kind not in _BOOLEANS:  # whose value is their type
+            kind, field_shape = head & 0x0F, shape.get(field)
+            if field_shape is not None:
+                fields[field] = self._value(kind, field_shape, depth)
+            elif kind not in _BOOLEANS:  # the type of a boolean is its value: nothing follows
                 self._skip(kind, depth)
         return fields
 
     def _value(self, kind: int, shape: Shape, depth: int) -> Any:
-        """Read a value of a shape."""
-        # The type that the file says must be the one that the shape says: another would be read as nonsense.
+        """Read a value of this shape; `kind` is the type that the file gives it. Raises ValueError if that is another."""
+        # The type that the shape gives it: that of a number or text is the shape itself.
         if kind != (shape if isinstance(shape, int) else _LIST if isinstance(shape, list) else _STRUCT):
             raise ValueError(f"a field of type {kind}, which parquet.thrift does not give it")
         if isinstance(shape, list):
@@ -180,10 +193,10 @@ class _Thrift:
         return self._struct(shape, depth - 1)
 
     def _skip(self, kind: int, depth: int) -> None:
-        """Skip a value; nested deeper than `depth` it is refused."""
+        """Skip a value of type `kind`. Raises ValueError if it is nested deeper than `depth`."""
         if kind in (_I16, _I32, _I64):
             self._varint()
-        elif kind == _BYTE or kind in _BOOLEANS:  # of a list: a byte each
+        elif kind == _BYTE or kind in _BOOLEANS:  # a boolean here is an element of a list: a byte
             self._byte()
         elif kind == _DOUBLE:
             self.at += 8
@@ -200,13 +213,14 @@ class _Thrift:
     def _elements(self) -> Iterable[int]:
         """Read the head of a list; return the type of each element."""
         head = self._byte()
-        # The upper half is the length; 15: it is too long for that, and follows.
+        # The upper half of the byte is the length, or 15: then the length follows. The lower half is the type of the
+        # elements.
         size = head >> 4 if head >> 4 < 15 else self._varint()
         self._count(size)
         return repeat(head & 0x0F, size)
 
     def _count(self, values: int) -> None:
-        """Count fields or elements that are to be read."""
+        """Count fields or elements that are to be read. Raises ValueError when they are too many in all (rule 4)."""
         self._values += values
         if self._values > MOST_VALUES:
             raise ValueError(f"fields and elements of lists: more than {MOST_VALUES:,}")
@@ -221,6 +235,7 @@ class _Thrift:
         return content
 
     def _byte(self) -> int:
+        """Read a byte. Raises IndexError at the end of the data."""
         self.at += 1
         return self._data[self.at - 1]
 
@@ -240,6 +255,6 @@ class _Thrift:
                 raise ValueError("a number of more than ten bytes")
 
     def _integer(self) -> int:
-        # Zigzag: the lowest bit is the sign.
+        """Read a signed number, in zigzag encoding: the lowest bit is the sign."""
         number = self._varint()
         return (number >> 1) ^ -(number & 1)

@@ -6,6 +6,11 @@ Rules of this file
 2. An event has the values that the views show. A value that no view shows (whether a truncation is completed, the error of a
    refusal) comes from `impl.rules`, which also made the views.
 3. Roles, processes and the controller are here, requests and responses in traces.from_model.broker_events.
+
+A *view* is a state as nested tuples of ints (traces.from_model.views). A *label* is (action, arguments...), mostly the index
+of the broker that acts. A function of an action takes the view before the step (`src`), the label, the view after it (`dst`)
+and the name of the cluster's profile, and yields the events that nodes report of the step. Nodes have ids from 1, brokers
+indexes from 0.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +29,10 @@ DUPLICATES = "duplicates"
 def config_for(
     count: int, profile: str = "fetch-truncation", source: str = "", *, min_isr: int = 1, duplicates: bool = False
 ) -> Config:
-    """Return the config of traces with `count` brokers: ids 1 to count and the controller."""
+    """Return the config of traces with `count` brokers, whose ids are 1 to `count`, and a controller.
+
+    `source` says what the traces are made from; `duplicates` whether a request may arrive more than once.
+    """
     extra = {DUPLICATES: True} if duplicates else {}
     return Config(tuple(range(1, count + 1)), min_isr, profile, controller=views.CONTROLLER, source=source, extra=extra)
 
@@ -61,11 +69,11 @@ def trace_of_path(
 
 def numbered(events: Sequence[Event]) -> tuple[Event, ...]:
     """Return the events with `seq` filled in: from 0 per node, and from 0 again when the node starts anew."""
-    following: dict[int, int] = {}
+    next_seq: dict[int, int] = {}
     out = []
     for event in events:
-        seq = 0 if event.event == "Start" else following.get(event.node, 0)
-        following[event.node] = seq + 1
+        seq = 0 if event.event == "Start" else next_seq.get(event.node, 0)
+        next_seq[event.node] = seq + 1
         out.append(Event(event.node, event.event, event.fields, seq=seq))
     return tuple(out)
 
@@ -103,12 +111,12 @@ def _initial(view: View) -> Iterator[Event]:
 
 
 def _silent(_src: View, _label: Label, _dst: View, _profile: str) -> Iterator[Event]:
-    """Yield nothing: no node would report it."""
+    """Yield nothing: no node reports what happens to a message on its way."""
     yield from ()
 
 
 def _become_leader(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
-    """Yield a new leader, or a new ISR within its epoch."""
+    """Yield the event of a broker that reads metadata in which it leads: in a new epoch, or with a new ISR in its epoch."""
     _, index, *_ = label
     before, after = views.broker(src, index), views.broker(dst, index)
     # Within an epoch the leader only reads a new ISR: it adds no entry to its epoch cache.
@@ -126,10 +134,12 @@ def _become_leader(src: View, label: Label, dst: View, _profile: str) -> Iterato
 
 
 def _crash(_src: View, label: Label, _dst: View, _profile: str) -> Iterator[Event]:
+    """Yield the death of a process."""
     yield broker_events.report(label[1], "Crash")
 
 
 def _stop(_src: View, label: Label, _dst: View, _profile: str) -> Iterator[Event]:
+    """Yield the stop of a broker in order."""
     yield broker_events.report(label[1], "Stop", clean=True)
 
 
@@ -137,6 +147,7 @@ def _restart(src: View, label: Label, dst: View, _profile: str) -> Iterator[Even
     """Yield the start of a process, with what it finds on its disk."""
     _, index, *_ = label
     started = views.broker(dst, index)
+    # Whether it went down by a stop in order: only models with ELR keep that, in others it is false.
     clean = bool(views.controller(src).clean >> index & 1)
     # Where epochs fall the log has forked (a counterexample), and no epoch cache describes it: it is left out.
     rises = all(epoch <= later for epoch, later in pairwise(started.log))
@@ -145,13 +156,14 @@ def _restart(src: View, label: Label, dst: View, _profile: str) -> Iterator[Even
 
 
 def _lose_disk(_src: View, label: Label, _dst: View, _profile: str) -> Iterator[Event]:
+    """Yield the loss of a broker's disk."""
     yield broker_events.report(label[1], "LoseDisk")
 
 
 def _register(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
     """Yield the start of the broker, the change that its registration causes, if any, and the registration."""
     yield from _restart(src, label, dst, profile)
-    # A registration may end a leadership; in a trace its changes come before it.
+    # A registration may take the broker out of ISR and leadership: by the schema RegisterBroker comes after such changes.
     if views.controller(src).registration != views.controller(dst).registration:
         yield _change_partition(dst)
     clean = bool(views.controller(src).clean >> label[1] & 1)
@@ -159,7 +171,7 @@ def _register(src: View, label: Label, dst: View, profile: str) -> Iterator[Even
 
 
 def _change_partition(view: View, *, clean: bool = True) -> Event:
-    """Return the registration that the controller has now, as its event."""
+    """Return the event of the registration that the controller has in a view; not `clean`: by an unclean election."""
     registration = views.controller(view)
     fields = {
         "leader": views.node_id(registration.leader),
@@ -174,6 +186,7 @@ def _change_partition(view: View, *, clean: bool = True) -> Event:
 
 
 def _controller_step(_src: View, _label: Label, dst: View, _profile: str) -> Iterator[Event]:
+    """Yield the registration that a step of the controller leads to."""
     yield _change_partition(dst)
 
 
@@ -183,6 +196,7 @@ def _last_resort(_src: View, _label: Label, dst: View, _profile: str) -> Iterato
 
 
 def _alter_partition(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
+    """Yield the registration that a leader's proposal leads to, or the refusal that the leader gets."""
     if views.controller(src).registration != views.controller(dst).registration:
         yield _change_partition(dst)
     else:

@@ -1,4 +1,12 @@
-"""The events of leaders and followers that the steps of a model become."""
+"""The events of leaders and followers that the steps of a model become.
+
+A *view* is a state as nested tuples of ints (traces.from_model.views). A *label* is (action, arguments...): the index of the
+broker that acts, then that of its peer if it has one. A function of an action takes the view before the step (`src`), the
+label, the view after it (`dst`) and the name of the cluster's profile, and yields the events that nodes report of the step.
+A *slot* is the one message in flight between a follower and a leader, kept at the follower: (kind, leader epoch, ...), for a
+request also (fetch offset, last fetched epoch), or only the epoch that it asks for. Nodes have ids from 1, brokers indexes
+from 0.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -14,41 +22,44 @@ from tidegauge.traces.schema import Event
 
 
 def report(index: int, event: str, **fields: Any) -> Event:
-    """Return an event of broker `index`."""
+    """Return an event that the broker at `index` reports, with these fields of the schema."""
     return Event(node=index + 1, event=event, fields=fields)
 
 
 def profile_of(profile: str, index: int) -> Profile:
-    """Return the profile of broker `index`, by the name of the cluster's."""
+    """Return the profile of the broker at `index`; `profile` names that of the cluster, or one for each broker."""
     return profile_of_node(profile, index + 1)
 
 
 def record_fields(base: int, epochs: Sequence[int]) -> dict[str, int]:
-    """Return the fields of the records of a response or an append."""
+    """Return the fields of the records of a response or an append, with these leader epochs from offset `base` on."""
     fields = {"rec_base": base, "rec_end": base + len(epochs)}
     return {**fields, "rec_epoch": epochs[-1]} if epochs else fields
 
 
 def log_fields(before: views.BrokerView, after: views.BrokerView) -> dict[str, int]:
-    """Return the fields of the log before and after."""
+    """Return the fields about a broker's log before and after a step."""
     start = {"log_start": after.start} if before.start or after.start else {}
     return {"leo_before": before.leo, "hw_before": before.hw, "leo": after.leo, "hw": after.hw, **start}
 
 
 def answered_start(data: Sequence[Any]) -> dict[str, int]:
-    """Return the field of the leader's log start in a data response."""
+    """Return the field for the leader's log start in a data response, the content of a slot."""
     return {"res_log_start": views.log_start_in(data)} if views.log_start_in(data) else {}
 
 
 def refusal(leader: views.BrokerView, request_epoch: int, sender: Profile, *, serves: bool = False) -> int:
-    """Return the error for a request that was refused, or (`serves`) may be."""
-    # A broker without a role has no epoch to compare with, nor has a request of a sender before KIP-320.
+    """Return the error of a request that was made in `request_epoch`, by the rule.
+
+    `sender` is the profile of the broker that sent it. Not `serves`: the leader refuses it, whatever the epoch.
+    """
+    # Epochs are not compared with a broker without a role, which has none, nor if the sender is older than KIP-320.
     fences = sender.fencing and leader.role != views.NO_ROLE
     return rules.request_error(request_epoch, leader.epoch, serves, fences)
 
 
 def epoch_end(response: Sequence[int]) -> dict[str, int | None]:
-    """Return the fields of a response about the end of an epoch."""
+    """Return the fields of an OffsetsForLeaderEpoch response, the content of a slot."""
     _, _, epoch, end = response
     return {"div_epoch": or_none(epoch), "div_end": or_none(end)}
 
@@ -79,9 +90,11 @@ def leader_append(src: View, label: Label, dst: View, _profile: str) -> Iterator
 def answer_produce(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
     """Yield the acknowledgement or error that a client with acks=all gets."""
     _, leader, end, error = label
-    left = views.waiting(dst, leader)
-    # The one that waits no more: behind it they have moved up by one.
-    _, epoch = next(was for at, was in enumerate(views.waiting(src, leader)) if left[at : at + 1] != (was,))
+    still_waiting = views.waiting(dst, leader)
+    # The record that waits no more: the first place at which the two lists differ, as those behind it have moved up by one.
+    _, epoch = next(
+        record for at, record in enumerate(views.waiting(src, leader)) if still_waiting[at : at + 1] != (record,)
+    )
     acknowledged = {"rec_epoch": epoch} if error == rules.NONE else {}
     yield report(leader, "ProduceAck", acks=-1, rec_base=end - 1, rec_end=end, **acknowledged, error=error)
 
@@ -93,10 +106,10 @@ def read(src: View, label: Label, _dst: View, _profile: str) -> Iterator[Event]:
 
 
 def handle_fetch(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
-    """Yield a fetch with its response; before it the proposal that it may lead to."""
+    """Yield a fetch with its response, and before it the ISR proposal that it leads to, if any (`expand`)."""
     _, leader, follower, expand = label
     before, after = views.broker(src, leader), views.broker(dst, leader)
-    # No node would log a request that reaches a dead broker.
+    # A request that reaches a dead broker is reported by nobody.
     if not before.up:
         return
     _, epoch, offset, last_epoch = views.broker(src, follower).slots[leader]
@@ -127,6 +140,7 @@ def handle_fetch(src: View, label: Label, dst: View, profile: str) -> Iterator[E
         yield report(leader, "HandleFetch", **request, error=rules.NONE, div_epoch=div_epoch, div_end=div_end, hw=after.hw)
     elif kind == views.OUT_OF_RANGE:
         yield report(leader, "HandleFetch", **request, error=rules.OFFSET_OUT_OF_RANGE)
+    # No response in the slot: the leader has refused the request.
     else:
         yield report(leader, "HandleFetch", **request, error=refusal(before, epoch, profile_of(profile, follower)))
 
@@ -135,6 +149,7 @@ def handle_offsets_for_leader_epoch_request(src: View, label: Label, dst: View, 
     """Yield an OffsetsForLeaderEpoch request with its response, or a refusal."""
     _, leader, follower = label
     before = views.broker(src, leader)
+    # A request that reaches a dead broker is reported by nobody.
     if not before.up:
         return
     _, epoch, last_epoch = views.broker(src, follower).slots[leader]
@@ -151,16 +166,19 @@ def handle_duplicate(src: View, label: Label, dst: View, profile: str) -> Iterat
     # The follower has closed the connection of the response, so no view has its records: they are left out.
     leader, offset = label[1], label[5]
     if views.broker(src, leader).up:
-        yield from (_offsets_for_leader_epoch_request_again if offset == rules.UNDEFINED else _fetch_again)(
-            src, label, dst, profile
-        )
+        # An OffsetsForLeaderEpoch request has no offset.
+        is_epoch_request = offset == rules.UNDEFINED
+        handle_again = _offsets_for_leader_epoch_request_again if is_epoch_request else _fetch_again
+        yield from handle_again(src, label, dst, profile)
 
 
-def _refused(leader: views.BrokerView, epoch: int, sender: Profile) -> int:
-    return refusal(leader, epoch, sender, serves=leader.role == views.LEADER)
+def _request_error(broker: views.BrokerView, epoch: int, sender: Profile) -> int:
+    """Return the error of a request that was made in `epoch`, at a broker that serves it only if it leads."""
+    return refusal(broker, epoch, sender, serves=broker.role == views.LEADER)
 
 
 def _cache(leader: views.BrokerView) -> tuple[list[int], list[int]]:
+    """Return the epoch cache of a broker as the rules take it: epochs, and their start offsets."""
     cache = views.epoch_cache(leader.log, leader.mark)
     return [epoch for epoch, _ in cache], [start for _, start in cache]
 
@@ -169,7 +187,7 @@ def _offsets_for_leader_epoch_request_again(src: View, label: Label, _dst: View,
     """Yield what a leader reports of a copy of an OffsetsForLeaderEpoch request: nobody gets the response."""
     _, leader, follower, _, epoch, _, last_epoch = label
     before, sender = views.broker(src, leader), profile_of(profile, follower)
-    error = _refused(before, epoch, sender)
+    error = _request_error(before, epoch, sender)
     response: dict[str, int | None] = {}
     if error == rules.NONE:
         last, end = rules.end_offset_for(*_cache(before), before.leo, last_epoch)
@@ -187,7 +205,7 @@ def _fetch_again(src: View, label: Label, dst: View, profile: str) -> Iterator[E
     _, leader, follower, expand, epoch, offset, last_epoch = label
     before, after = views.broker(src, leader), views.broker(dst, leader)
     peer, sender = views.node_id(follower), profile_of(profile, follower)
-    error = _refused(before, epoch, sender)
+    error = _request_error(before, epoch, sender)
     if expand:
         yield report(leader, "ExpandIsr", peer=peer, isr=views.members(after.pending), remote_leo=after.remote[follower])
     response = {"error": error}
@@ -209,7 +227,7 @@ def _fetch_again(src: View, label: Label, dst: View, profile: str) -> Iterator[E
 
 
 def delete_records(_src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
-    """Yield the move of a log start, at any replica."""
+    """Yield the new log start of a replica, leader or follower, after records were deleted."""
     after = views.broker(dst, label[1])
     yield report(label[1], "LogStartMoved", log_start=after.start, hw=after.hw)
 
@@ -224,6 +242,7 @@ def shrink_isr(_src: View, label: Label, dst: View, _profile: str) -> Iterator[E
 
 
 HW_ONLY = "hw-only"
+"""The profile of releases before KIP-101: a follower truncates to its high watermark."""
 
 
 def send(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
@@ -241,13 +260,13 @@ def handle_fetch_response(src: View, label: Label, dst: View, profile: str) -> I
 
 
 def handle_diverging_response(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
-    """Yield the truncation, and the next request."""
+    """Yield the truncation by a diverging response, and the next request."""
     _, follower, leader = label
     before = views.broker(src, follower)
     _, _, offset, div_epoch, div_end = before.slots[leader]
     cache = views.epoch_cache(before.log, before.mark)
     epochs, starts = [epoch for epoch, _ in cache], [start for _, start in cache]
-    # No view shows it: after either outcome the follower fetches again.
+    # From the rule, as no view shows it: completed or not, the follower fetches again.
     _, _, completed = rules.truncation_target(epochs, starts, before.leo, offset, div_epoch, div_end)
     target = views.broker(dst, follower).leo
     truncated = {"div_epoch": div_epoch, "div_end": div_end, "target": target, "completed": completed}
@@ -255,7 +274,7 @@ def handle_diverging_response(src: View, label: Label, dst: View, profile: str) 
 
 
 def handle_out_of_range(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
-    """Yield the reset, and the next request."""
+    """Yield the reset of the log by an out-of-range response, and the next request."""
     _, follower, leader = label
     _, _, _, leader_start, leader_end = views.broker(src, follower).slots[leader]
     target = views.broker(dst, follower).leo
@@ -268,7 +287,7 @@ def _handled(src: View, label: Label, dst: View, profile: str, response: Mapping
     action, follower, leader = label
     before, after = views.broker(src, follower), views.broker(dst, follower)
     _, epoch, offset, *_ = before.slots[leader]
-    if _is_response_taken(before, after, leader, (epoch, offset), profile_of(profile, follower)):
+    if _takes_response(before, after, leader, (epoch, offset), profile_of(profile, follower)):
         request = {"peer": views.node_id(leader), "req_epoch": epoch, "req_offset": offset}
         yield report(follower, action, **request, **response, **log_fields(before, after))
     yield from _sent(src, dst, follower)
@@ -323,12 +342,13 @@ def truncate_to_high_watermark(src: View, label: Label, dst: View, _profile: str
 
 
 def _truncated(index: int, before: views.BrokerView, after: views.BrokerView) -> Event:
+    """Return the event of a truncation at the follower's own high watermark."""
     truncated = {"target": after.leo, "leo_before": before.leo, "leo": after.leo, "hw": after.hw}
     return report(index, "TruncateToHighWatermark", **truncated)
 
 
 def _sent(src: View, dst: View, follower: int) -> Iterator[Event]:
-    """Yield the request that was sent in this step: a slot that now holds one and did not before."""
+    """Yield the request that a follower sent in this step, if any: a slot that now holds one and did not before."""
     before, after = views.broker(src, follower), views.broker(dst, follower)
     for leader, (old, new) in enumerate(zip(before.slots, after.slots, strict=True)):
         kind = views.slot_kind(new)
@@ -345,10 +365,13 @@ def _sent(src: View, dst: View, follower: int) -> Iterator[Event]:
             yield report(follower, "SendEpochRequest", peer=peer, req_epoch=epoch, req_last_epoch=asked_epoch)
 
 
-def _is_response_taken(
+def _takes_response(
     before: views.BrokerView, after: views.BrokerView, leader: int, request: tuple[int, int], own: Profile
 ) -> bool:
-    """Return whether a follower took a fetch response; `request` is the epoch and offset of its request."""
+    """Return whether a follower took a fetch response from `leader`.
+
+    `request` is the epoch and offset of the request, `own` the follower's profile.
+    """
     ready = bool(before.up) and before.role == views.FOLLOWER and before.leader == leader
     epoch, offset = request
     checked = own.response_epoch_checked

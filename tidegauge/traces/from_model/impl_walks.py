@@ -1,4 +1,8 @@
-"""Traces of random walks of the reference itself, beyond what can be explored; and the bounds of a model."""
+"""Traces of random walks of the reference itself, beyond what can be explored; and the bounds of a model.
+
+*Bounds* limit what the explorer or a walk may do: how many brokers, records, epochs, crashes. A model's bounds and switches
+are constants of its .cfg. A *profile* is the switches of one generation of the protocol, or of one broker.
+"""
 
 import random
 import re
@@ -46,7 +50,7 @@ def bounds_of(model: Model, **constants: int) -> Bounds:
         )
     if model.module != "MCAcks":
         return bounds
-    # One producer for each possible record: all of them may wait.
+    # Models of MCAcks have producers that wait: one for each possible record, so that all of them may.
     return bounds._replace(max_waiting=bounds.max_log, min_insync_replicas=cfg.number("MinIsr"))
 
 
@@ -76,7 +80,7 @@ CONTROLLER_SWITCHES = (
 
 
 def control_bounds_of(model: Model, **constants: int) -> ControlBounds:
-    """Return the bounds for a model of MCController, whose replicas are digits: 123."""
+    """Return the bounds for a model of MCController."""
     cfg = model.config(**constants)
     flags = ("Unclean", "Deletes", "Unregisters", "DisksFail", "LateConfig", "Toggles")
     unclean, deletes, unregisters, disks_fail, late_config, toggles = (cfg.constants[name] == "TRUE" for name in flags)
@@ -100,6 +104,7 @@ def control_bounds_of(model: Model, **constants: int) -> ControlBounds:
 
 
 def _replicas(digits: int) -> tuple[int, ...]:
+    """Return replicas as indexes from 0; a cfg writes them as the digits of a number, 123 for brokers 1, 2 and 3."""
     return tuple(int(digit) - 1 for digit in str(digits))
 
 
@@ -127,15 +132,16 @@ def mixed_profile_of(model: Model) -> str:
     named = []
     for node, broker in enumerate(cfg.members("Broker"), 1):
         switches = {switch: broker in brokers for switch, brokers in sets.items()}
-        # The generation that has most of them; what it has otherwise is written behind its name.
-        generation = min(MIXED_GENERATIONS, key=lambda profile: len(_others(profile, switches)))
-        for switch in _others(generation, switches):
+        # The generation that has most of these switches; those that differ are then written behind its name.
+        generation = min(MIXED_GENERATIONS, key=lambda profile: len(_differing(profile, switches)))
+        for switch in _differing(generation, switches):
             generation = generation.with_switch(switch, switches[switch])
         named.append(f"{node}={generation.name}")
     return ",".join(named)
 
 
-def _others(profile: Profile, switches: Mapping[str, bool]) -> list[str]:
+def _differing(profile: Profile, switches: Mapping[str, bool]) -> list[str]:
+    """Return the switches that a profile has otherwise."""
     return [switch for switch, value in switches.items() if getattr(profile, switch) != value]
 
 
@@ -189,8 +195,12 @@ def impl_walks(
     seed: int = 0,
     rules: Rules | None = None,
 ) -> Iterator[Trace]:
-    """Yield `count` traces; `rules` replaces some of the implementation's rules, to seed a fault."""
+    """Yield the traces of `count` walks of at most `steps` transitions within `bounds`.
+
+    `rules` replaces some of the implementation's rules by faulty ones.
+    """
     for number in range(count):
+        # A new walker, with an empty cache.
         if number % FORGET == 0:
             walker = Walker(bounds, profile, rules)
         # A generator per walk: one walk can be made again without those before it.
@@ -199,19 +209,20 @@ def impl_walks(
 
 
 def one_walk(walker: Walker, rng: random.Random, steps: int, name: str, profile: str) -> Trace:
-    """Walk once from the initial state; end early where no transition is possible."""
+    """Return the trace of one walk from the initial state; it ends early where no transition is possible."""
     cluster = walker.start
     states, labels = [walker.view(cluster)], []
     for _ in range(steps):
-        transitions: dict[str, list[int]] = {}
+        # Action -> indexes of its transitions: an action is drawn first, then one of them.
+        by_action: dict[str, list[int]] = {}
         enabled = walker.transitions(cluster)
         for index, transition in enumerate(enabled):
-            transitions.setdefault(transition.label[0], []).append(index)
-        if not transitions:
+            by_action.setdefault(transition.label[0], []).append(index)
+        if not by_action:
             break
-        names = list(transitions)
+        names = list(by_action)
         action = rng.choices(names, [1 if name in RARE else OFTEN for name in names])[0]
-        transition = enabled[rng.choice(transitions[action])]
+        transition = enabled[rng.choice(by_action[action])]
         cluster = walker.take(cluster, transition)
         labels.append(transition.label)
         states.append(walker.view(cluster))

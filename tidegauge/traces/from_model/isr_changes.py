@@ -1,4 +1,12 @@
-"""Runs of the model of ISR changes (spec/AlterPartition.tla), of TLC or of the reference, as traces."""
+"""Runs of the model of ISR changes (spec/AlterPartition.tla), of TLC or of the reference, as traces.
+
+The model has one leader, its followers and the controller. A *state* is variable -> value, with the names of the
+specification: `end` (broker -> LEO), `known` (follower -> the LEO that the leader has recorded), `view` (the ISR that the
+leader knows, with its partition epoch), `pending` (the ISR it has proposed, empty for none), `controller` (the
+registration), `images` (registrations that the leader has not read yet), `incarnation` (follower -> broker epoch) and
+`channel` (the message between leader and controller). A function of an action takes the state before (`src`) and after the
+step (`dst`) and the leader's node id, and yields the events that nodes report of it.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -58,14 +66,17 @@ def _channel(exchange: AlterPartitionExchange | None) -> dict[str, Any]:
 
 
 def _partition(isr: Sequence[int], partition_epoch: int) -> dict[str, Any]:
+    """Return an ISR of broker indexes with its partition epoch, as a record of the specification."""
     return {"isr": _nodes(isr), "partitionEpoch": partition_epoch}
 
 
 def _nodes(brokers: Sequence[int]) -> frozenset[int]:
+    """Return the node ids of brokers."""
     return frozenset(map(_node, brokers))
 
 
 def _node(broker: int) -> int:
+    """Return the node id of a broker, which the explorer counts from 0."""
     return broker + 1
 
 
@@ -78,6 +89,7 @@ def _node(broker: int) -> int:
 
 
 EPOCH = 0
+"""The leader epoch of a run, as long as it has no election."""
 
 TlcState = Mapping[str, Any]
 
@@ -86,6 +98,7 @@ def trace_of_isr_changes(steps: Sequence[TlcStep], name: str, source: str) -> Tr
     """Return the trace of a run; the first of `steps` is the initial state."""
     states = [_plain(step.state) for step in steps]
     brokers = sorted(states[0]["end"])
+    # The one broker of which no leader records a LEO.
     leader = next(b for b in brokers if b not in states[0]["known"])
     events = list(_initial(states[0], brokers, leader))
     for step, (src, dst) in zip(steps[1:], pairwise(states), strict=True):
@@ -93,12 +106,13 @@ def trace_of_isr_changes(steps: Sequence[TlcStep], name: str, source: str) -> Tr
             raise ValueError(f"expected an action of AlterPartition.tla, one of {', '.join(_STEPS)}; seen {step.action!r}")
         events += _STEPS[step.action](src, dst, leader)
     events += _election(states[-1])
+    # In models with `recent` followers outside the ISR may hold the high watermark back.
     lag_rule = any(state.get("recent") for state in states)
     return Trace(name, "model-0", replace(config_for(len(brokers), source=source), lag_rule=lag_rule), numbered(events))
 
 
 def _plain(value: Any) -> Any:
-    """Return a value with node ids for the model values b1, b2, .."""
+    """Return a value of TLC with node ids 1, 2, .. in place of the model values b1, b2, ..; other values stay."""
     if isinstance(value, ModelValue):
         return int(value.name.removeprefix("b"))
     if isinstance(value, Mapping):
@@ -121,15 +135,18 @@ def _initial(state: TlcState, brokers: Sequence[int], leader: int) -> Iterator[E
 
 
 def _isr(partition: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of an event for an ISR with its partition epoch."""
     return {"isr": tuple(sorted(partition["isr"])), "partition_epoch": partition["partitionEpoch"]}
 
 
 def _registered(state: TlcState, leader: int, epoch: int) -> Event:
+    """Return the event of the registration that the controller has in a state."""
     reported = {"leader": leader, "leader_epoch": epoch, **_isr(state["controller"]), "clean": True}
     return Event(CONTROLLER, "ChangePartition", reported)
 
 
 def _hw(src: TlcState, dst: TlcState) -> dict[str, int]:
+    """Return the fields for the leader's high watermark before and after a step."""
     return {"hw_before": src["hw"], "hw": dst["hw"]}
 
 
@@ -143,10 +160,13 @@ def _append(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
 
 
 def _fetch(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
-    """Yield a fetch as its nodes report it: sent, a proposal that it leads to, handled with its response, and appended."""
+    """Yield a fetch, one step of the model, as its nodes report it.
+
+    It is sent, may lead to a proposal, is handled with its response, and the follower appends the records.
+    """
     expands = dst["pending"] != src["pending"]
-    # A fetch is known by what it changed, and a run has none that changes nothing: the log end that the leader has of the
-    # follower, the log of the follower, or a proposal to add it to the ISR.
+    # The state does not name the follower, but its fetch changed something, as a run has no step that changes nothing: the
+    # LEO that the leader has recorded of it, its log, or it is proposed for the ISR.
     f = next(
         f
         for f in src["known"]
@@ -155,8 +175,9 @@ def _fetch(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
         or (expands and f in dst["pending"] - src["view"]["isr"])
     )
     offset, end = src["end"][f], src["end"][leader]
-    point = {"req_epoch": EPOCH, "req_offset": offset}
-    request = {**point, "req_last_epoch": EPOCH if offset else None}
+    request_key = {"req_epoch": EPOCH, "req_offset": offset}
+    request = {**request_key, "req_last_epoch": EPOCH if offset else None}
+    # A response has the next record, or none at the leader's log end.
     records = {"rec_base": offset, "rec_end": min(offset + 1, end), **({"rec_epoch": EPOCH} if offset < end else {})}
     yield Event(f, "SendFetch", {"peer": leader, **request})
     if expands:
@@ -165,13 +186,15 @@ def _fetch(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
     # The response has the high watermark that was read before the fetch was counted.
     response = {"error": NONE, "res_hw": src["hw"], **records}
     yield Event(leader, "HandleFetch", {"peer": f, **request, **response, "remote_leo": offset, **_hw(src, dst), "leo": end})
-    # Else it had no records, or was lost: the model has no followers' high watermarks to report.
+    # Otherwise the response had no records, or was lost, and there is nothing to report: the model has no high watermarks of
+    # followers.
     if dst["end"][f] != offset:
         appended = {"leo_before": offset, "leo": dst["end"][f]}
-        yield Event(f, "HandleFetchResponse", {"peer": leader, **point, **response, **appended})
+        yield Event(f, "HandleFetchResponse", {"peer": leader, **request_key, **response, **appended})
 
 
 def _shrink(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
+    """Yield the leader's proposal of a smaller ISR."""
     proposed = {"isr": dst["pending"], "partitionEpoch": src["view"]["partitionEpoch"]}
     yield Event(leader, "ShrinkIsr", {**_isr(proposed), "leo": src["end"][leader], "hw": src["hw"]})
 
@@ -183,6 +206,7 @@ def _alter(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
         yield Event(CONTROLLER, "AlterPartition", {**proposal, "error": NONE})
         yield _registered(dst, leader, EPOCH)
     else:
+        # The model has no errors: a proposal of another partition epoch is refused as old, any other for a member's restart.
         stale = src["channel"]["partitionEpoch"] != src["controller"]["partitionEpoch"]
         yield Event(
             CONTROLLER, "AlterPartition", {**proposal, "error": INVALID_UPDATE_VERSION if stale else INELIGIBLE_REPLICA}
@@ -200,6 +224,8 @@ def _answered(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
 
 
 def _metadata(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
+    """Yield the event of the leader that reads a registration, if that changes anything for it."""
+    # The last image that is read in this step: it may skip some.
     image = src["images"][len(src["images"]) - len(dst["images"]) - 1]
     # A leader that has this partition epoch already skips the image, and logs nothing.
     if (src["view"], src["pending"], src["hw"]) != (dst["view"], dst["pending"], dst["hw"]):
@@ -209,6 +235,7 @@ def _metadata(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
 
 
 def _fence(_src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
+    """Yield the registration after a broker was fenced."""
     yield _registered(dst, leader, EPOCH)
 
 

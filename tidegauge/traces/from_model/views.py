@@ -5,6 +5,10 @@ Rules of this file
 1. A view is plain data. Nothing here computes a next state.
 2. Undefined is -1, also in a log where a record was deleted; a set of brokers is a bit mask, a broker is its index;
    `node_id` gives an index its id in traces.
+
+A view is (brokers, controller, ...): a tuple per broker with the fields of BrokerView, then those of ControllerView; in a
+model with clients the last but one member has what producers wait for. A *slot* is the one message in flight between a
+follower and a leader, (kind, leader epoch, ...) with the fields of its kind. A log is the epochs of its records, by offset.
 """
 
 from collections.abc import Sequence
@@ -24,19 +28,23 @@ REQUEST, DATA, DIVERGING, OUT_OF_RANGE, EPOCH_REQUEST, EPOCH_END = 1, 2, 3, 4, 5
 
 
 class BrokerView(NamedTuple):
-    """One replica. `mark` is the epoch of a trailing cache entry without a record, `pending` the proposed ISR (0 none)."""
+    """One replica."""
 
     log: tuple[int, ...]
     hw: int
     mark: int
+    """epoch of the last entry of the epoch cache if that has no record yet, else -1"""
     up: int
     role: int
     epoch: int
     leader: int
     isr: int
     pending: int
+    """the proposed ISR, 0 for none"""
     remote: tuple[int, ...]
+    """by broker: its LEO as this leader has recorded it"""
     slots: tuple[tuple[Any, ...], ...]
+    """by leader: the message in flight between this follower and it"""
 
     @property
     def leo(self) -> int:
@@ -97,7 +105,7 @@ def waiting(view: View, index: int) -> tuple[tuple[int, int], ...]:
 
 
 def slot_kind(slot: Sequence[Any]) -> int:
-    """Return the kind of the message in a slot; 0 for none."""
+    """Return the kind of the message in a slot, REQUEST to EPOCH_END; 0 for none."""
     return slot[0] if slot else 0
 
 
@@ -112,13 +120,15 @@ def node_id(index: int) -> int | None:
 
 
 def members(mask: int) -> tuple[int, ...]:
-    """Return the node ids in a mask."""
+    """Return the node ids of the brokers in a bit mask."""
     return tuple(index + 1 for index in range(mask.bit_length()) if mask >> index & 1)
 
 
 def epoch_cache(log: Sequence[int], mark: int) -> tuple[tuple[int, int], ...]:
-    """Return the epoch cache as (epoch, start offset) pairs: where the epochs of the records change, then the mark."""
-    # A cache has an entry where the epoch changes; the last one may have no record yet: the mark of a new leader.
+    """Return the epoch cache as (epoch, start offset) pairs: where the epochs of the records change, then `mark` if any.
+
+    `mark` is the epoch of an entry at the log end that has no record yet, -1 for none.
+    """
     changes = ((epoch, offset) for offset, epoch in enumerate(log) if offset == 0 or log[offset - 1] != epoch)
     starts = [(epoch, offset) for epoch, offset in changes if epoch >= 0]
     return (*starts, (mark, len(log))) if mark >= 0 else tuple(starts)

@@ -9,6 +9,10 @@ Rules of this file
 3. `parent` is the last edge of a shortest path from the initial state, `depth` the length of that path: a walk can be aimed
    at any edge.
 4. The last edge is a pseudo edge of the initial state: its rows are the initial events.
+
+States, edges and labels are numbers, indexes of arrays; state 0 is the initial one. Below, walks are drawn at random over
+such a graph: a *walk* is a sequence of edges from the initial state, an interleaving, whose events are a trace. Of several
+*parts* each is a file with walks of its own; a *chunk* is the walks that are drawn at once.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -28,18 +32,25 @@ from tidegauge.util.errors import UsageError
 
 @dataclass(frozen=True)
 class EdgeTable:
-    """A graph ready to be walked. `label_of` and `labels` give the label of an edge."""
+    """A graph ready to be walked, as arrays."""
 
     config: Config
     first_edge: Ints
+    """state -> its first edge, and one entry more"""
     source: Ints
     target: Ints
+    """edge -> state"""
     parent: Ints
+    """state -> the last edge of a shortest path to it, -1 for the initial one"""
     depth: Ints
+    """state -> the length of that path"""
     label_of: Ints
+    """edge -> index of its label in `labels`"""
     labels: Sequence[Label]
     first_row: Ints
+    """edge -> where its events begin in `row_of`, and one entry more"""
     row_of: Ints
+    """event of an edge -> its row in `rows`"""
     rows: Columns
 
     @property
@@ -63,7 +74,7 @@ def edge_table(
     profile: str = "fetch-truncation",
     source: str = "",
 ) -> EdgeTable:
-    """Compute the events of every edge once.
+    """Return a state graph as arrays, with the events of each edge.
 
     `edges` are (source, index of the label, target); states[0] is initial. TLC's graph and the explorer's both fit.
     """
@@ -75,8 +86,9 @@ def edge_table(
     first_row, row_of = [0], []
 
     def add(reported: Iterable[Event]) -> None:
+        """Add the next edge, by the events that nodes report of it."""
         for event in reported:
-            # The same event is a step of thousands of edges, and one row of the table.
+            # An event that thousands of edges have is one row of the table.
             key = (event.node, event.event, tuple(event.fields.items()))
             row = rows.setdefault(key, len(events))
             if row == len(events):
@@ -113,6 +125,7 @@ def _shortest_paths(first_edge: Ints, target: Ints) -> tuple[Ints, Ints]:
     depth[0] = 0
     frontier = np.zeros(1, dtype=np.int64)
     while len(frontier):
+        # All edges out of the frontier that lead to states not reached yet.
         edges = ranges(first_edge[frontier], first_edge[frontier + 1] - first_edge[frontier])
         edges = edges[depth[target[edges]] < 0]
         # Breadth first, a whole level at a time: the first edge that reaches a state ends a shortest path to it.
@@ -197,25 +210,29 @@ class Walks:
 def generate(
     table: EdgeTable, path: str | Path, walks: int, *, steps: int = STEPS, seed: int = 0, part: int = 0, parts: int = 1
 ) -> Generated:
-    """Write `walks` distinct interleavings to `path`, or as many as can be found. `parts` is a power of two."""
+    """Write `walks` distinct interleavings of one part to the Parquet file `path`, or as many as can be found.
+
+    A walk has `steps` edges; an aimed one may have more. `part` is a number below `parts`, a power of two.
+    """
     spellable(parts)
-    seen = SeenHashes()
+    seen_hashes = SeenHashes()
     edges_taken = np.zeros(len(table.target) + 1, dtype=np.bool_)
     duplicates, drawn, new = 0, 0, 1
     waiting: list[Walks] = []
     written = 0
     with DistinctWriter(path, table.config, table.rows) as out:
-        for own in _chunks(table, steps, seed, part, parts):
+        for chunk in _chunks(table, steps, seed, part, parts):
             # Few new walks in the last chunk: the graph is nearly used up at this length.
             if written >= walks or new * EXHAUSTED < max(drawn, 1):
                 break
-            fresh = seen.add(own.hashes)
-            drawn, new = len(fresh), int(np.count_nonzero(fresh))
+            is_new = seen_hashes.add(chunk.hashes)
+            drawn, new = len(is_new), int(np.count_nonzero(is_new))
             duplicates += drawn - new
-            waiting.append(own.only(fresh & (np.cumsum(fresh) <= walks - written)))
+            # No more than are wanted.
+            waiting.append(chunk.only(is_new & (np.cumsum(is_new) <= walks - written)))
             written += len(waiting[-1].lengths)
             edges_taken[waiting[-1].edges] = True
-            if sum(len(own.lengths) for own in waiting) >= WRITTEN or written >= walks:
+            if sum(len(new_walks.lengths) for new_walks in waiting) >= WRITTEN or written >= walks:
                 _write(table, waiting, out)
         _write(table, waiting, out)
         traces, events = out.traces, out.rows
@@ -223,13 +240,16 @@ def generate(
 
 
 def spellable(parts: int) -> None:
-    """Raise UsageError for a number of parts that cannot be spelt."""
+    """Raise UsageError unless the number of parts is one of POWERS, so that walks can spell the number of a part."""
     if parts not in POWERS:
         raise UsageError(f"parts: expected a power of two up to {POWERS[-1]:,}, seen {parts:,}; name one")
 
 
 def _write(table: EdgeTable, waiting: list[Walks], out: DistinctWriter) -> None:
-    """Write the collected walks: row groups are full even if a chunk has few walks of this part."""
+    """Write the walks that wait as one row group, and clear the list.
+
+    They wait for each other, because a chunk may have few walks of this part.
+    """
     if waiting:
         edges = np.concatenate([walks.edges for walks in waiting])
         distinct = table.distinct(edges, np.concatenate([walks.lengths for walks in waiting]))
@@ -240,16 +260,20 @@ def _write(table: EdgeTable, waiting: list[Walks], out: DistinctWriter) -> None:
 def draw(
     table: EdgeTable, count: int, steps: int, rng: np.random.Generator, first_aim: int = 0, part: int = 0, parts: int = 1
 ) -> Walks:
-    """Draw up to `count` random walks of a part, each with the initial pseudo edge first; aims begin at edge `first_aim`."""
+    """Draw `count` random walks, and return those that belong to a part; the aims of every second one begin at edge
+    `first_aim`.
+
+    All walks take a step at a time: each array has a value per walk. A walk begins with the initial pseudo edge.
+    """
     forced, lengths = _aims(table, count, steps, first_aim)
     width = forced.shape[1]
-    edges = np.full((count, width + 1), -1, dtype=np.int64)
+    edges = np.full((count, width + 1), -1, dtype=np.int64)  # -1 behind the end of a walk
     edges[:, 0] = table.initial
     state = np.zeros(count, dtype=np.int64)
-    going = np.ones(count, dtype=np.bool_)
-    mine = np.ones(count, dtype=np.bool_)
+    going = np.ones(count, dtype=np.bool_)  # not over yet
+    in_part = np.ones(count, dtype=np.bool_)  # has spelt only bits of the part's number
     hashes = np.zeros(count, dtype=np.uint64)
-    bits, spelt = parts.bit_length() - 1, np.zeros(count, dtype=np.int64)
+    bits, spelt = parts.bit_length() - 1, np.zeros(count, dtype=np.int64)  # to spell in all, spelt so far
     for step in range(width):
         degree = table.first_edge[state + 1] - table.first_edge[state]
         going &= (degree > 0) & (step < lengths)
@@ -259,17 +283,18 @@ def draw(
         spells = going & (degree > 1) & (spelt < bits)
         if spells.any():
             bit = (part >> spelt) & 1
+            # Free steps that would spell the other bit are drawn again.
             for _ in range(REDRAWN):
                 again = np.flatnonzero(spells & (forced[:, step] < 0) & (_spelling(_mixed(hashes, edge)) & 1 != bit))
                 edge[again] = _free(table, state[again], rng)
-            mine &= ~spells | (_spelling(_mixed(hashes, edge)) & 1 == bit)
+            in_part &= ~spells | (_spelling(_mixed(hashes, edge)) & 1 == bit)
             spelt += spells
         edges[:, step + 1] = edge
         state = np.where(going, table.target[edge], state)
         hashes = _mixed(hashes, edge)
     # Bits that a short walk could not spell are those of its last hash.
-    mine &= (_spelling(hashes) ^ (part >> spelt)) & ((1 << (bits - spelt)) - 1) == 0
-    return Walks(edges[edges >= 0], np.count_nonzero(edges >= 0, axis=1).astype(np.int64), hashes).only(mine)
+    in_part &= (_spelling(hashes) ^ (part >> spelt)) & ((1 << (bits - spelt)) - 1) == 0
+    return Walks(edges[edges >= 0], np.count_nonzero(edges >= 0, axis=1).astype(np.int64), hashes).only(in_part)
 
 
 def _free(table: EdgeTable, state: Ints, rng: np.random.Generator) -> Ints:
@@ -277,11 +302,12 @@ def _free(table: EdgeTable, state: Ints, rng: np.random.Generator) -> Ints:
     first = table.first_edge[state]
     degree = (table.first_edge[state + 1] - first).astype(np.uint64)
     number = rng.integers(0, 2**32, size=len(state), dtype=np.uint64)
+    # A random number below `degree`: the fraction number / 2**32 of it.
     return first + ((number * degree) >> np.uint64(32)).astype(np.int64)
 
 
 def _spelling(hashes: Hashes) -> Ints:
-    """Return the bits of hashes that spell the number of a part."""
+    """Return the upper bits of hashes, of which the lowest ones spell the number of a part (rule 4)."""
     return (hashes >> SPELT).astype(np.int64)
 
 
@@ -298,8 +324,8 @@ class SeenHashes:
         new[first] = True
         for run in self._runs:
             place = np.searchsorted(run, values)
-            known = run[np.minimum(place, len(run) - 1)] == values
-            new[first[known]] = False
+            is_in_run = run[np.minimum(place, len(run) - 1)] == values
+            new[first[is_in_run]] = False
         added = np.sort(hashes[new])
         # Merged like a binary counter: each hash is sorted again a logarithmic number of times.
         while len(added) and self._runs and len(self._runs[-1]) <= 2 * len(added):
@@ -310,14 +336,20 @@ class SeenHashes:
 
 
 def _chunks(table: EdgeTable, steps: int, seed: int, part: int, parts: int) -> Iterator[Walks]:
+    """Yield chunks of walks of a part without an end; the aims go on from chunk to chunk."""
     chunk = 0
     while True:
+        # Half the walks of a chunk are aimed, each at the next edge.
         yield draw(table, CHUNK, steps, np.random.default_rng((seed, part, chunk)), chunk * CHUNK // 2, part, parts)
         chunk += 1
 
 
 def _aims(table: EdgeTable, count: int, steps: int, first_aim: int) -> tuple[Ints, Ints]:
-    """Return the edges that walks must take, -1 where they are free, and the largest number of edges of each."""
+    """Return the edges that `count` walks must take, [walk, step], -1 where a step is free, and how many steps each may
+    have.
+
+    The walks of odd number are aimed, at the edges from `first_aim` on, one each.
+    """
     walks = np.arange(1, count, 2)
     aims = (first_aim + np.arange(len(walks))) % len(table.target)
     state = table.source[aims]

@@ -7,6 +7,10 @@ Rules of this file
 2. The first event of a replica is `Start`; after it is deleted or its directory failed it has none. To one replica a
    directory that fails under a broker is a crash that loses the disk.
 3. A topic that is created again has another topic id: its events are another trace.
+
+Brokers are indexes from 0 here (`b`), and node ids from 1 in events. `state.control` is the controller with its registration
+of the partition and the processes of brokers, `state.cluster` the brokers with their logs; `state.held[b]` is the topic id
+of the replica on b's disk. A label is (action, arguments...). Topic ids count from 0.
 """
 
 from collections.abc import Iterator, Sequence
@@ -64,10 +68,10 @@ def _config_of(state: ControlledCluster, source: str) -> Config:
 
 
 class _Reports:
-    """The events of one topic id, and the brokers that have a replica loaded."""
+    """Adds the events of one topic id to a list, and remembers the brokers that have its replica `loaded`."""
 
     def __init__(self, events: list[Event]) -> None:
-        """Begin with no broker that has the replica; `events` gets what is reported."""
+        """Begin with no broker that has the replica; events are added to `events`."""
         self.events = events
         self.loaded: set[int] = set()
         self.changed = False
@@ -90,7 +94,7 @@ class _Reports:
             self.events.append(_change(state.control.partition, clean=True))
 
     def step(self, before: ControlledCluster, label: Label, after: ControlledCluster) -> None:
-        """Add the events of one step; a controller reports nothing about a deleted topic."""
+        """Add the events of one step, but those of the controller if the topic is deleted: it reports nothing about that."""
         begin = len(self.events)
         self._step(before, label, after)
         # The brokers still learn of the deletion; the controller has no partition any more.
@@ -126,7 +130,7 @@ class _Reports:
                 self._lost(b, "Crash", loses_disk=not label[2])
             case "ShutDown":
                 self.events += _changes(before, after)
-                # A controlled shutdown may take several steps: the leader moves first, the process ends when it may.
+                # A controlled shutdown may take several steps: leadership moves away first, then the process ends.
                 if after.control.processes[b] == STOPPED:
                     self.events.append(_concerns(b, "FenceBroker"))
                     self._lost(b, "Stop", loses_disk=False)
@@ -135,17 +139,19 @@ class _Reports:
             case "Fence":
                 self.events += [*_changes(before, after), _concerns(b, "FenceBroker")]
             case "Unfence" | "FailDirectory":
+                # A heartbeat that unfences a broker may also report a failed directory (the label's second argument).
                 if name == "FailDirectory" or label[2]:
                     self._lost(b, "Crash", loses_disk=True)
                 begins = [_concerns(b, "UnfenceBroker")] if name == "Unfence" else []
                 self.events += [*begins, *_changes(before, after)]
             case _ if name in LABELS and name != "ElectPreferred":
                 self._moved(before, label, after)
+            # Every other step is the controller's, and shows in the registration only.
             case _:
                 self.events += _changes(before, after)
 
     def _moved(self, before: ControlledCluster, label: Label, after: ControlledCluster) -> None:
-        """Add the events of a step of the data plane; a new role has a partition epoch."""
+        """Add the events of a step of brokers, as in any run of the model, with the partition epoch where a role is new."""
         profile = before.cluster.model.profile_name
         for event in events_of_step(view(before.cluster), label, view(after.cluster), profile):
             fields = dict(event.fields)
@@ -173,7 +179,7 @@ class _Reports:
             self.events.append(report(b, "BecomeFollower", **epochs, leader=node_id(partition.leader_id)))
 
     def _lost(self, b: int, event: str, *, loses_disk: bool) -> None:
-        """Add the event that ends a replica's events until it starts again."""
+        """Add the event, Crash or Stop, after which a replica has none until it starts again; none if it is not loaded."""
         if b in self.loaded:
             self.loaded.discard(b)
             self.events.append(report(b, event, **({"clean": True} if event == "Stop" else {})))
@@ -182,6 +188,7 @@ class _Reports:
     def _registers(self, before: ControlledCluster, b: int, directory: int, after: ControlledCluster) -> None:
         """Add the start of the broker, the changes that its registration causes, and the registration."""
         clean = stops_in_order(before.control, b, directory)
+        # The broker has a replica of this topic id on its disk.
         if before.held[b] == before.topic_id:
             self._start(after, b, clean=clean)
         self.events += _changes(before, after)
@@ -190,15 +197,17 @@ class _Reports:
 
 
 def _read_config(b: int, state: ControlledCluster) -> Event:
+    """Return the event of a broker that has read the min.insync.replicas of a state."""
     return report(b, "ReadConfig", min_isr=state.cluster.model.setup.min_insync_replicas)
 
 
 def _concerns(b: int, event: str) -> Event:
+    """Return an event of the controller about a broker."""
     return Event(node=CONTROLLER, event=event, fields={"peer": node_id(b)})
 
 
 def _altered(before: ControlledCluster, b: int, error: int, after: ControlledCluster) -> Iterator[Event]:
-    """Yield the proposal with the controller's result, the changes it wrote, and the error at a leader that is refused."""
+    """Yield the events of leader b's ISR proposal: the controller's decision, the changes it wrote, and an error at b."""
     partition = before.cluster.brokers[b].partition
     proposed = tuple(m + 1 for m in partition.state.proposed_isr)
     epochs = {"leader_epoch": partition.leader_epoch, "partition_epoch": partition.partition_epoch}
@@ -210,7 +219,7 @@ def _altered(before: ControlledCluster, b: int, error: int, after: ControlledClu
 
 
 def _changes(before: ControlledCluster, after: ControlledCluster) -> Iterator[Event]:
-    """Yield the registration each time it changed."""
+    """Yield an event for each partition epoch that a step has added to the registration."""
     was, now = before.control.partition, after.control.partition
     if was is None or now is None or was == now:
         return
@@ -222,10 +231,12 @@ def _changes(before: ControlledCluster, after: ControlledCluster) -> Iterator[Ev
 
 
 def _change(partition: PartitionRegistration, *, clean: bool) -> Event:
+    """Return the event of a new registration; not `clean`: by an unclean election."""
     return Event(node=CONTROLLER, event="ChangePartition", fields={**_fields(partition), "clean": clean})
 
 
 def _fields(partition: PartitionRegistration) -> dict[str, object]:
+    """Return a registration as fields of ChangePartition."""
     sets = ("isr", "replicas", "adding", "removing", "elr", "last_known_elr")
     return {
         "leader": node_id(partition.leader),

@@ -11,6 +11,12 @@ Two ghosts make the invariant inductive. `hist(e, o)` is the log of epoch e's le
 stops: log matching becomes a statement about one log at a time. `cap(e)` bounds what the leader of epoch e can still commit
 once a later leader has begun, because some ISR member of e (`witness(e)`) has moved on and sends no more fetches in e. A
 fetch that it sent before (`asked`) may still be recorded.
+
+In the formulas `s` is the state, `e`, `f` are leader epochs, `b`, `r` brokers (`r` a replica that follows), `o`, `p`
+offsets, `v`, `w` versions of the ISR. The members of the state that are read most: `s.known(b)`, the latest epoch that b has
+learned; `s.begun(e)`, the leader of e knows that it leads; `s.record(b, o)`, the epoch of b's record at o; `s.asked(e, r)`,
+the highest log end at which r has fetched in e; `s.view(e, r)`, r is in the ISR that the leader of e knows. Functions that
+"state" something return a z3 formula.
 """
 
 from dataclasses import dataclass
@@ -53,7 +59,9 @@ class ClusterState:
     """The cluster: each member is a function of broker, epoch and offset, plus the current epoch and the brokers."""
 
     brokers: Any
+    """how many; they are the numbers below"""
     current: Any
+    """the latest leader epoch"""
     leader: Function
     """epoch -> broker elected for it"""
     isr: Function
@@ -76,6 +84,7 @@ class ClusterState:
     """broker -> it has restarted without its last records: another broker stands in its place"""
     log_start: Function
     log_end: Function
+    """broker -> offset"""
     record: Function
     """broker, offset -> epoch of its record"""
     begun: Function
@@ -83,7 +92,9 @@ class ClusterState:
     start: Function
     """epoch -> its leader's log end when it began"""
     hist: Function
+    """epoch, offset -> epoch of the record in the log of the epoch's leader, as it is or as it was when it stopped"""
     hist_end: Function
+    """epoch -> the log end of its leader, likewise"""
     deleted: Function
     """epoch -> the log start of its leader, as it is or as it was when the leader learned of a later epoch"""
     remote: Function
@@ -97,8 +108,11 @@ class ClusterState:
     committed: Function
     """epoch -> the high watermark its leader has reached in it"""
     capped: Function
+    """epoch -> a later leader has begun, so what its leader can still commit is bounded"""
     cap: Function
+    """epoch -> that bound, an offset"""
     witness: Function
+    """epoch -> the ISR member that has moved on and so bounds it"""
     hw: Function
     """broker -> its high watermark, as leader or follower"""
     origin: Function
@@ -136,12 +150,12 @@ def long_enough(s: ClusterState, r: Any, e: Any, length: Any) -> Any:
 
 
 def same_record(s: ClusterState, r: Any, e: Any, length: Any, o: Any) -> Any:
-    """State that at offset o, if it is below `length`, broker r's log holds the record of epoch e's leader."""
+    """State that at offset o broker r's log holds the record of epoch e's leader, if o is below `length`."""
     return z3.Implies(z3.And(o >= 0, o < length), s.record(r, o) == s.hist(e, o))
 
 
 def asked_below_cap(s: ClusterState, e: Any, r: Any) -> Any:
-    """Return how much of the log end at which r asked in epoch e counts after r has moved on."""
+    """Return the highest log end at which r has fetched in epoch e, bounded by the cap of e if it has one."""
     return z3.If(s.capped(e), lower(s.asked(e, r), s.cap(e)), s.asked(e, r))
 
 
@@ -151,7 +165,7 @@ def in_maximal_isr(s: ClusterState, e: Any, r: Any) -> Any:
 
 
 def joined_later(s: ClusterState, r: Any, e: Any, later: Any) -> Any:
-    """State that r came into the ISR after epoch e, by epoch `later`, and has not learned of a newer one."""
+    """State that r is in the ISR in epoch `later`, was not in the earlier epoch e, and has learned of none after `later`."""
     member = z3.And(is_broker(s, r), s.isr(later, r), z3.Not(s.isr(e, r)))
     return z3.And(member, e >= 0, e < later, later <= s.current, s.known(r) <= later)
 

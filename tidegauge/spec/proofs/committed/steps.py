@@ -1,4 +1,17 @@
-"""The steps of the cluster: of brokers and their logs, of the ISR, and of leadership."""
+"""The steps of the cluster: of brokers and their logs, of the ISR, and of leadership.
+
+A step takes a path, the run of the lemma that the step keeps the invariant, and a state `s`; it returns the next state. What
+it leaves open is a fresh integer or set on the path: a broker, an epoch, an offset. It assumes what must hold for the step
+to happen. `path.call` runs a rule of `impl.rules`; `path.decide` forks the lemma by a condition. A step that does not happen
+returns `s`. An assumption with a `CommittedPremise` can be dropped, to show that it is needed; `path.drops` returns whether
+it is dropped.
+
+`ClusterState` describes the members of a state. The ones read most: `s.known(b)`, the latest epoch that broker b has
+learned; `s.hist(e, o)`, the epoch of the record at o in the log of epoch e's leader; `s.asked(e, b)`, the highest log end at
+which b has fetched in e; `s.remote(e, b)`, what the leader of e has recorded of it; `s.view(e, b)`, b is in the ISR that
+this leader knows. `s.shown` is the high watermark of an epoch's leader, `s.origin(b)` the epoch in which b's high watermark
+was reached.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -27,7 +40,7 @@ from tidegauge.spec.proofs.engine.symbolic import AnySeq, higher
 
 
 def any_broker(path: ProofPath, s: ClusterState, name: str) -> Any:
-    """Return any broker."""
+    """Return an arbitrary broker of the state, called `name` in counter-models."""
     broker = path.integer(name)
     path.assume(z3.And(broker >= 0, broker < s.brokers))
     return broker
@@ -44,23 +57,26 @@ def elect(path: ProofPath, s: ClusterState) -> ClusterState:
     """Let the controller elect an ISR member for the next epoch; it may remove others from the ISR."""
     chosen = any_broker(path, s, "chosen")
     path.assume(s.isr(s.current, chosen), CommittedPremise.ELECT_FROM_ISR)
-    left, r = any_set("left"), z3.Int("r")
+    new_isr, r = any_set("left"), z3.Int("r")
     # The leader is in every ISR of its epoch; any of the others may leave it with the election.
-    path.assume(left(chosen))
-    path.forall([r], z3.Implies(z3.And(left(r), r != chosen), s.isr(s.current, r)), left(r))
+    path.assume(new_isr(chosen))
+    path.forall([r], z3.Implies(z3.And(new_isr(r), r != chosen), s.isr(s.current, r)), new_isr(r))
     new = s.current + 1
     return replace(
         s,
         current=new,
         leader=changed(s.leader, new, to=chosen),
-        isr=lambda e, b: z3.If(e == new, left(b), s.isr(e, b)),
+        isr=lambda e, b: z3.If(e == new, new_isr(b), s.isr(e, b)),
         version=changed(s.version, new, to=0),
-        image=lambda e, v, b: z3.If(e == new, left(b), s.image(e, v, b)),
+        image=lambda e, v, b: z3.If(e == new, new_isr(b), s.image(e, v, b)),
     )
 
 
 def checkpoint(path: ProofPath, s: ClusterState, b: Any, log_end: Any) -> Any:
-    """Return the high watermark of a broker that may have restarted: any that it once had, within its log."""
+    """Return the high watermark that broker b has after a restart with this log end, or without one.
+
+    Any that it once had may stand in the checkpoint file; the rule clamps it into the log.
+    """
     # A checkpoint below the log start is raised to it (UnifiedLog#updateHighWatermark), so nothing lower has to be tried.
     loaded = path.integer("checkpointed")
     path.assume(z3.And(s.log_start(b) <= loaded, loaded <= s.hw(b)))
@@ -90,13 +106,15 @@ def learn(path: ProofPath, s: ClusterState) -> ClusterState:
     forgets = path.call("forgets_log_ends", last, epoch, was_leader, as_kafka)
 
     def earlier(e: Any) -> Any:
+        """State that e is an epoch before the one that begins."""
         return z3.And(e >= 0, e < epoch)
 
-    # b sends no more fetches in the epochs before: their leaders cannot commit beyond what it has asked for there.
     def lowers(e: Any) -> Any:
+        """State that b is an ISR member whose last fetch in epoch e bounds what e's leader can commit: b sends no more."""
         return z3.And(earlier(e), s.isr(e, b), s.leader(e) != b, z3.Or(z3.Not(s.capped(e)), s.asked(e, b) <= s.cap(e)))
 
     def led(e: Any) -> Any:
+        """State that b led the earlier epoch e: it commits nothing more in it."""
         return z3.And(earlier(e), s.leader(e) == b)
 
     return replace(
@@ -133,13 +151,15 @@ def append(path: ProofPath, s: ClusterState) -> ClusterState:
 
 
 def truncate(path: ProofPath, s: ClusterState) -> ClusterState:
-    """Let a follower truncate its log where it and its leader differ, or anywhere above that.
+    """Let a follower truncate its log where it and its leader differ, or at any offset above that.
 
-    Of its epoch it was made for this log: a follower has one fetch in flight.
+    The response was made for a request of epoch `sent`. One of the follower's present epoch was made for its present log: a
+    follower has one fetch in flight.
     """
     f, epoch = any_follower(path, s)
     target, sent = path.integer("target", low=0), path.integer("sent", low=0)
-    # The thread lives on if it has other partitions, so the response of a broker that led before, and leads again, arrives.
+    # A fetcher thread that has other partitions lives on over a change of leader, so the response to an old request arrives
+    # if the broker that led then leads again.
     path.assume(z3.And(s.begun(sent), sent <= epoch, s.leader(sent) == s.leader(epoch)))
     checked = not path.drops(CommittedPremise.RESPONSE_OF_ITS_EPOCH)
     offset = s.log_end(f)  # any: a follower whose log has ended elsewhere drops the response
@@ -160,7 +180,7 @@ def truncate(path: ProofPath, s: ClusterState) -> ClusterState:
 
 
 def ask(path: ProofPath, s: ClusterState) -> ClusterState:
-    """Let a follower whose log is a prefix of its leader's send a fetch at its end.
+    """Let a follower whose log is a prefix of its leader's send a fetch at its log end.
 
     Any other fetch gets a diverging response whenever it arrives, and nothing is recorded.
     """
@@ -175,9 +195,10 @@ def ask(path: ProofPath, s: ClusterState) -> ClusterState:
 
 
 def serve(path: ProofPath, s: ClusterState) -> ClusterState:
-    """Let a leader, deposed or not, record a fetch: the last one, an old one or one twice, whatever its sender does now.
+    """Let a leader, deposed or not, record the fetch offset of a request as the log end of its sender.
 
-    The fetch may be one that was sent when this broker led an earlier epoch.
+    The request may be the last one, an old one, or one that arrives twice, whatever its sender does now. It was sent in
+    epoch `sent`: perhaps an earlier one that this broker led.
     """
     f, epoch, offset = any_broker(path, s, "follower"), path.integer("epoch"), path.integer("offset", low=0)
     sent = path.integer("sent")
@@ -194,15 +215,16 @@ def serve(path: ProofPath, s: ClusterState) -> ClusterState:
 
 
 def take(path: ProofPath, s: ClusterState) -> ClusterState:
-    """Let a follower take records at the end where it asked, perhaps long after they were sent: any that the leader has had.
+    """Let a follower append the records of a fetch response, which may have been in flight for any time.
 
-    The high watermark in the response is one the leader had then: any that is not above its last.
+    They are records of the leader's log from the follower's log end on, up to any end. The high watermark in the response is
+    one that the leader had then: any that is not above its last.
     """
     f, epoch = any_follower(path, s)
     end, new_end, reported = s.log_end(f), path.integer("new_end"), path.integer("reported", low=0)
     path.assume(z3.And(end <= s.asked(epoch, f), end <= new_end, new_end <= s.hist_end(epoch), reported <= s.shown(epoch)))
     followed = path.call("follower_high_watermark", reported, s.log_start(f), new_end)
-    # A follower whose log starts above it stays at its log start, where its high watermark was before.
+    # A follower whose log starts above the reported high watermark is clamped to its log start: that was reached before.
     origin = z3.If(reported < s.log_start(f), s.origin(f), s.shown_from(epoch))
     return replace(
         s,
@@ -225,9 +247,10 @@ def _counts(path: ProofPath, s: ClusterState, e: Any, r: Any) -> Any:
 
 
 def commit(path: ProofPath, s: ClusterState) -> ClusterState:
-    """Let a leader, deposed or not, raise its high watermark by the rule, over everybody who may be in the ISR.
+    """Let a leader, deposed or not, raise its high watermark to what everybody has who may be in the ISR, by the rule.
 
     Whether the ISR is too small for min.insync.replicas is left open: if it is, the rule does not raise the high watermark.
+    Without the premise COMMIT_NEEDS_ALL the leader waits for an arbitrary set.
     """
     epoch = path.integer("epoch")
     path.assume(leads(s, epoch))
@@ -238,8 +261,9 @@ def commit(path: ProofPath, s: ClusterState) -> ClusterState:
         path.forall([r], counts, waits(r))
         path.forall([r], counts, s.view(epoch, r))
         path.forall([r], counts, s.proposed(epoch, r))
-    leos = AnySeq(path, lambda i: s.remote(epoch, i), s.brokers)
     b, too_few = s.leader(epoch), z3.Bool("too_few")
+    # The sequences that the rule reads, one value per broker: its recorded log end, and whether it counts.
+    leos = AnySeq(path, lambda i: s.remote(epoch, i), s.brokers)
     others = AnySeq(path, waits, s.brokers)
     hw = path.call("leader_high_watermark", s.hw(b), s.hist_end(epoch), leos, others, too_few)
     if not path.decide(hw > s.hw(b)):
@@ -261,7 +285,10 @@ LOG_STEPS = (elect, learn, append, truncate, ask, serve, take, commit)
 
 
 def restart(path: ProofPath, s: ClusterState) -> ClusterState:
-    """Let a follower restart with its whole log and the high watermark it last wrote to disk."""
+    """Let a follower restart with its whole log and a high watermark from its checkpoint.
+
+    The broker is no leader: by the premise one that restarts leads only in a later epoch (`learn`).
+    """
     b = any_broker(path, s, "restarts")
     path.assume(z3.Or(s.known(b) < 0, s.leader(s.known(b)) != b), CommittedPremise.RESTART_LEADS_LATER)
     loaded = checkpoint(path, s, b, s.log_end(b))
@@ -274,7 +301,7 @@ def lose_tail(path: ProofPath, s: ClusterState) -> ClusterState:
     Where the controller does not take it out of the ISR when it registers (4.0.0 and later: KAFKA-18106), the new
     incarnation takes the old one's place in the ISR.
     """
-    b, new = any_broker(path, s, "restarts"), s.brokers
+    b, new = any_broker(path, s, "restarts"), s.brokers  # the new incarnation gets the next number
     path.assume(z3.Not(s.isr(s.current, b)), CommittedPremise.LEFT_ISR_FIRST)
     end, no = path.integer("left"), z3.BoolVal(False)
     # Records above the last flush may be lost with a crash, so any prefix may be left.
@@ -301,7 +328,7 @@ def lose_tail(path: ProofPath, s: ClusterState) -> ClusterState:
 
 
 def delete(path: ProofPath, s: ClusterState) -> ClusterState:
-    """Let a broker move its log start: by retention, DeleteRecords, or because its leader's has moved."""
+    """Let a broker raise its log start: by retention, DeleteRecords, or because its leader's log start has moved."""
     b, start = any_broker(path, s, "deletes"), path.integer("start")
     path.assume(z3.And(s.log_start(b) < start, start <= s.log_end(b)))
     path.assume(start <= s.hw(b), CommittedPremise.DELETE_BELOW_HIGH_WATERMARK)
@@ -313,7 +340,8 @@ def delete(path: ProofPath, s: ClusterState) -> ClusterState:
 
 
 def reset(path: ProofPath, s: ClusterState) -> ClusterState:
-    """Let a follower whose log ends below its leader's log start begin there. UnifiedLog#truncateFullyAndStartAt.
+    """Let a follower whose log ends below its leader's log start drop it and begin there.
+    UnifiedLog#truncateFullyAndStartAt.
 
     The response may be old, and the log start in it too.
     """
@@ -345,6 +373,7 @@ DISK_STEPS = (restart, lose_tail, delete, reset)
 
 
 def _propose(s: ClusterState, epoch: Any, members: Function) -> ClusterState:
+    """Return the state in which the leader of an epoch has sent a request for the ISR `members`, a set of brokers."""
     return replace(
         s, proposed=lambda e, b: z3.If(e == epoch, members(b), s.proposed(e, b)), status=changed(s.status, epoch, to=SENT)
     )
@@ -358,7 +387,7 @@ def _any_leader_without_proposal(path: ProofPath, s: ClusterState) -> Any:
 
 
 def propose_shrink(path: ProofPath, s: ClusterState) -> ClusterState:
-    """Let a leader propose an ISR without some of the others."""
+    """Let a leader propose an ISR without some of its other members."""
     epoch, stays = _any_leader_without_proposal(path, s), any_set("stays")
     path.assume(stays(s.leader(epoch)))
     # Any of the others: who is caught up depends on time, of which the proof knows nothing.
@@ -366,17 +395,18 @@ def propose_shrink(path: ProofPath, s: ClusterState) -> ClusterState:
 
 
 def propose_expand(path: ProofPath, s: ClusterState) -> ClusterState:
-    """Let a leader propose an ISR with one more member, by the rule."""
+    """Let a leader propose an ISR with one more member, which the rule `may_join_isr` admits."""
     epoch, joins = _any_leader_without_proposal(path, s), any_broker(path, s, "joins")
+    # Without a premise the rule gets 0, which every replica has reached.
     hw = 0 if path.drops(CommittedPremise.JOIN_AT_HIGH_WATERMARK) else s.hw(s.leader(epoch))
     start = 0 if path.drops(CommittedPremise.JOIN_AT_EPOCH_START) else s.start(epoch)
-    # Judged by what the leader has recorded, which may be older than what the follower has now: never more.
+    # The leader knows only the log end that it has recorded, which may be old.
     path.assume(path.call("may_join_isr", s.remote(epoch, joins), hw, start))
     return _propose(s, epoch, lambda b: z3.Or(s.view(epoch, b), b == joins))
 
 
 def _with_isr(s: ClusterState, members: Function) -> ClusterState:
-    """Let the controller change the ISR of the latest epoch."""
+    """Return the state in which the controller has written a new version of the latest epoch's ISR, the set `members`."""
     now, version = s.current, s.version(s.current) + 1
     return replace(
         s,
@@ -387,7 +417,10 @@ def _with_isr(s: ClusterState, members: Function) -> ClusterState:
 
 
 def accept(path: ProofPath, s: ClusterState) -> ClusterState:
-    """Let the controller take an ISR change: the one in flight, or one that its leader has given up since."""
+    """Let the controller accept an ISR change: the one in flight, or one that its leader has given up since.
+
+    `version` is the one that the leader knew when it sent the change.
+    """
     epoch, version = path.integer("epoch"), path.integer("version", low=0)
     path.assume(z3.And(epoch == s.current, version == s.version(s.current)), CommittedPremise.CHANGE_KNOWS_THE_LATEST)
     if path.decide(z3.And(s.begun(epoch), s.status(epoch) == SENT, version == s.known_version(epoch))):
@@ -446,7 +479,7 @@ ISR_STEPS = (propose_shrink, propose_expand, accept, refuse, hear_refusal, hear_
 
 
 def new_cluster(path: ProofPath) -> ClusterState:
-    """Return the first state: empty logs, nothing learned, everybody in the ISR of epoch 0."""
+    """Return the first state: empty logs, no epoch learned, every broker in the ISR of epoch 0, any of them elected."""
     s, first = any_cluster(), path.integer("first")
     zero, no = z3.IntVal(0), z3.BoolVal(False)
     path.assume(z3.And(s.brokers > 0, first >= 0, first < s.brokers))
@@ -477,6 +510,7 @@ def new_cluster(path: ProofPath) -> ClusterState:
 def committed_data_is_safe(path: ProofPath, s: ClusterState) -> None:
     """Claim that committed data lies in every later leader's past and on every ISR member."""
     e, f, o, r = path.integer("epoch", 0), path.integer("later"), path.integer("offset", 0), any_broker(path, s, "member")
+    # A record that the leader of epoch e has committed.
     path.assume(z3.And(e <= s.current, o < s.committed(e)))
     # The invariant reaches a member by one conjunct if it is in the ISR since e, by another if it joined later, and by a
     # third if it has asked for less: each is easy for the solver on a path of its own.

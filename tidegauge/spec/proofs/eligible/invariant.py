@@ -11,6 +11,11 @@ Rules of this file
 
 A ghost makes the invariant inductive: `witness(e)` is a later leader that has begun. The leader of epoch e would need its
 fetches to commit, and it fetches from that leader no more.
+
+In the formulas `s` is the state, `e`, `f` are leader epochs, `b` is a broker, `v` a version. A leader *waits for* a broker
+while its high watermark cannot pass that broker's log end; it *stands still* while it may not raise its high watermark at
+all, because the ISR that it knows is below min ISR. The ELR is the eligible leader replicas (KIP-966). Functions that
+"state" something return a z3 formula.
 """
 
 from dataclasses import dataclass
@@ -82,11 +87,11 @@ class RegistrationState:
     joins: Function
     """epoch -> whom its leader has proposed for the ISR, NOBODY for nobody"""
     fit: Function
-    """epoch -> that broker has not come back without its log since"""
+    """epoch -> the proposed broker has not come back without its log since it was proposed"""
     blocked: Function
     """epoch -> the leader of a later epoch has begun"""
     witness: Function
-    """epoch -> that leader"""
+    """epoch -> that later leader"""
     whole: Function
     """broker -> its log holds everything committed"""
 
@@ -106,7 +111,7 @@ def leads_now(s: RegistrationState, e: Any) -> Any:
 
 
 def may_lead(s: RegistrationState, e: Any) -> Any:
-    """State that epoch e's leader leads it, or may begin to."""
+    """State that epoch e's leader leads it, or may yet begin to: it has learned of no later epoch."""
     return z3.And(is_epoch(s, e), s.leader(e) != NOBODY, s.learned(s.leader(e)) <= e)
 
 
@@ -131,17 +136,21 @@ def waits_for(s: RegistrationState, e: Any, b: Any) -> Any:
 
 
 def below_minimum(s: RegistrationState, v: Any, minimum: Any) -> Any:
-    """State that the ISR of version v is below that min ISR, and below the replicas, which cap it."""
+    """State that the ISR of version v is below min ISR: below `minimum` and below the number of replicas, which caps it."""
     return z3.And(s.size(v) < minimum, s.size(v) < s.replicas(v))
 
 
 def waits_or_stands(s: RegistrationState, e: Any, b: Any) -> Any:
-    """State that epoch e's leader, once it has begun, waits for b, or cannot raise its high watermark."""
+    """State that epoch e's leader, once it has begun, waits for broker b or stands still, by what it knows."""
     return z3.Implies(s.begun(e), z3.Or(waits_for(s, e, b), below_minimum(s, s.known(e), s.known_minimum(e))))
 
 
 def will_wait_or_stand(s: RegistrationState, e: Any, v: Any, b: Any) -> Any:
-    """State the same for version v if the leader may still learn of it, with its min ISR and with the latest min ISR."""
+    """State that epoch e's leader will wait for broker b or stand still if it learns of version v.
+
+    It may learn of any later version of its epoch, with the min ISR of that version (`ahead`); and of the latest min ISR
+    while it knows a version that is not older than that (`since`).
+    """
     of_epoch = z3.And(s.first(e) <= v, v <= last_version(s, e))
     ahead = z3.And(of_epoch, z3.Implies(s.begun(e), s.known(e) < v))
     since = z3.And(of_epoch, z3.Implies(s.begun(e), s.known(e) <= v), s.minimum_version <= v)

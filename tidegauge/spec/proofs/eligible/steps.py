@@ -1,4 +1,15 @@
-"""The steps of a registration: those of the controller, which write a version, and those of the brokers."""
+"""The steps of a registration: those of the controller, which write a version, and those of the brokers.
+
+A step takes a path, the run of the lemma that the step keeps the invariant, and a state `s`; it returns the next state. What
+it leaves open is a fresh integer or set on the path: a broker, an epoch, a version. It assumes what must hold for the step
+to happen. `path.call` runs a rule of `impl.rules`; `path.decide` forks the lemma by a condition. An assumption with an
+`ElectionPremise` can be dropped, to show that it is needed; `path.drops` returns whether it is dropped.
+
+A version is what one record of the metadata log made of the registration. A set of brokers is a function from a broker to
+the formula that it is in the set. The ELR is the eligible leader replicas (KIP-966). `RegistrationState` describes the
+members of a state: `s.whole(b)`, broker b's log holds everything committed; `s.known(e)`, the version that the leader of
+epoch e knows.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -23,14 +34,14 @@ from tidegauge.spec.proofs.engine.paths import ProofPath
 
 
 def any_leader(path: ProofPath, s: RegistrationState) -> Any:
-    """Return an epoch whose leader leads, deposed or not."""
+    """Return an arbitrary epoch whose leader has begun and has learned of no later one, deposed or not."""
     epoch = path.integer("epoch")
     path.assume(leads_now(s, epoch))
     return epoch
 
 
 def learn(path: ProofPath, s: RegistrationState) -> RegistrationState:
-    """Let a broker learn of any later epoch; its leader begins to lead, with any version of it."""
+    """Let a broker learn of any later epoch than it knows; if it is the leader, it begins, with any version of the epoch."""
     b, epoch = path.integer("learner", low=0), path.integer("epoch")
     path.assume(z3.And(s.learned(b) < epoch, epoch <= s.current, epoch >= 0))
     learned = replace(s, learned=changed(s.learned, b, to=epoch))
@@ -54,12 +65,13 @@ def hear_isr(path: ProofPath, s: RegistrationState) -> RegistrationState:
     """Let a leader learn of a later ISR of its epoch, by a response or by metadata; it gives up its own proposal."""
     epoch, version = any_leader(path, s), path.integer("version")
     path.assume(z3.And(s.known(epoch) < version, version <= last_version(s, epoch)))
-    # Topic configurations and partition changes come in one log, but a broker applies them in two steps (F11).
-    made_by = s.known_minimum(epoch) if path.drops(ElectionPremise.ISR_WITH_MIN_ISR) else s.minimum_at(version)
+    # Topic configurations and partition changes come in one log, but a broker applies them in two steps (F11): without the
+    # premise it may know the new ISR with its old min ISR.
+    minimum = s.known_minimum(epoch) if path.drops(ElectionPremise.ISR_WITH_MIN_ISR) else s.minimum_at(version)
     return replace(
         s,
         known=changed(s.known, epoch, to=version),
-        known_minimum=changed(s.known_minimum, epoch, to=made_by),
+        known_minimum=changed(s.known_minimum, epoch, to=minimum),
         joins=changed(s.joins, epoch, to=NOBODY),
     )
 
@@ -72,7 +84,7 @@ def hear_minimum(path: ProofPath, s: RegistrationState) -> RegistrationState:
 
 
 def propose(path: ProofPath, s: RegistrationState) -> RegistrationState:
-    """Let the latest leader propose a replica for the ISR. The proposal of a deposed one is refused."""
+    """Let the latest leader propose a replica for the ISR; that of a deposed leader is refused and left out."""
     epoch, joins = any_leader(path, s), path.integer("joins", low=0)
     path.assume(z3.And(epoch == s.current, s.joins(epoch) == NOBODY, s.replica(joins)))
     path.assume(s.whole(joins), ElectionPremise.JOINS_WHOLE)
@@ -80,7 +92,7 @@ def propose(path: ProofPath, s: RegistrationState) -> RegistrationState:
 
 
 def catch_up(path: ProofPath, s: RegistrationState) -> RegistrationState:
-    """Let a follower of the latest leader fetch all that the leader has."""
+    """Let a follower of the latest leader fetch all that the leader has: it is whole if the leader is."""
     epoch, follower = any_leader(path, s), path.integer("follower", low=0)
     path.assume(z3.And(epoch == s.current, s.learned(follower) == epoch))
     gets = s.whole(s.leader(epoch))
@@ -88,7 +100,7 @@ def catch_up(path: ProofPath, s: RegistrationState) -> RegistrationState:
 
 
 def commit(path: ProofPath, s: RegistrationState) -> RegistrationState:
-    """Let a leader commit a new record that exactly the brokers it waits for have."""
+    """Let a leader commit a new record that exactly the brokers it waits for have: every other broker is whole no more."""
     epoch, b = any_leader(path, s), z3.Int("b")
     version = s.known(epoch)
     too_few = path.call("under_min_isr", s.size(version), s.known_minimum(epoch), s.replicas(version))
@@ -106,12 +118,15 @@ LEADER_STEPS = (learn, hear_isr, hear_minimum, propose, catch_up, commit)
 
 
 def no_broker(_: Any) -> Any:
-    """State of any broker that it is not in the set: the empty set."""
+    """Return false for every broker: the empty set of brokers."""
     return z3.BoolVal(False)
 
 
 def below_min_isr(path: ProofPath, size: Any, minimum: Any, premise: ElectionPremise, name: str) -> Any:
-    """Return whether an ISR is below min ISR, by the rule; without the `premise` it always is."""
+    """State that an ISR of `size` members is below min ISR, by the rule; always true where the `premise` is dropped.
+
+    `name` is that of the use, for the fresh number of replicas.
+    """
     if path.drops(premise):
         return z3.BoolVal(True)
     # Any number of replicas may cap min ISR: Kafka takes it from before the change, or from another partition.
@@ -119,9 +134,10 @@ def below_min_isr(path: ProofPath, size: Any, minimum: Any, premise: ElectionPre
 
 
 def _version(path: ProofPath, s: RegistrationState, isr: Function, elr: Function, size: Any) -> RegistrationState:
-    """Write the next version of the registration, with this ISR, its size, this ELR, and any number of replicas."""
+    """Return the state with one more version: this ISR and its size, this ELR, any number of replicas."""
     new, replicas, b = s.version + 1, path.integer("replicas", low=1), z3.Int("b")
-    # Sizes are numbers of their own: an eligible replica outside the ISR makes the ISR smaller than the replicas.
+    # Sizes are numbers of their own, so this has to be assumed: a replica in the ELR is outside the ISR, which is therefore
+    # smaller than the set of replicas.
     for trigger in (s.elr(b), s.isr(s.version, b)):
         path.forall([b], z3.Implies(z3.And(elr(b), s.replica(b)), size < replicas), trigger)
     return replace(
@@ -136,7 +152,7 @@ def _version(path: ProofPath, s: RegistrationState, isr: Function, elr: Function
 
 
 def _epoch(s: RegistrationState, leader: Any) -> RegistrationState:
-    """Begin an epoch with the version just written."""
+    """Return the state with one epoch more, whose first version is the one just written; `leader` may be NOBODY."""
     new = s.current + 1
     return replace(
         s,
@@ -152,24 +168,27 @@ def change_registration(
 ) -> RegistrationState:
     """Remove members from the ISR; the leader stays, or another eligible broker is elected, or nobody.
 
-    `stays`: the members that are not removed. `out`: brokers that are replicas no longer. `lost`: a broker that has come
-    back without its log. Neither stays in the ISR.
+    `stays` is the set of members that are not removed, `out` the set of brokers that are replicas no longer, `lost` a broker
+    that has come back without its log, or NOBODY. Neither `out` nor `lost` stays in the ISR.
     """
     size = path.integer("size", low=0)
     # All that is known of counting: removing members makes no ISR larger.
     path.assume(size <= s.size(s.version))
 
     def isr(b: Any) -> Any:
+        """State that b is in the new ISR."""
         return z3.And(s.isr(s.version, b), stays(b), z3.Not(out(b)), b != lost)
 
     small = below_min_isr(path, size, s.minimum, ElectionPremise.ELIGIBLE_BELOW_MIN_ISR, "change")
+    # Without these premises such brokers stay in the ELR.
     keeps_removed, keeps_lost = path.drops(ElectionPremise.REMOVED_LEAVES), path.drops(ElectionPremise.LOST_LEAVES)
 
     def elr(b: Any) -> Any:
+        """State that b is in the new ELR: below min ISR, whoever was in ISR or ELR and is in the ISR no more."""
         removed = z3.BoolVal(False) if keeps_removed else out(b)
-        empty = z3.BoolVal(False) if keeps_lost else b == lost
-        was = z3.Or(s.elr(b), s.isr(s.version, b))
-        return z3.And(small, was, z3.Not(isr(b)), z3.Not(removed), z3.Not(empty))
+        without_log = z3.BoolVal(False) if keeps_lost else b == lost
+        was_eligible = z3.Or(s.elr(b), s.isr(s.version, b))
+        return z3.And(small, was_eligible, z3.Not(isr(b)), z3.Not(removed), z3.Not(without_log))
 
     leader = s.leader(s.current)
     # The leader may stay if it is in the ISR; the controller may also elect another one (a preferred leader).
@@ -183,19 +202,20 @@ def change_registration(
     again = below_min_isr(path, z3.IntVal(1), s.minimum, ElectionPremise.ELECTION_LOOKS_AGAIN, "election")
 
     def others(b: Any) -> Any:
+        """State that b stays in the ELR after the election."""
         return z3.And(again, elr(b), b != chosen)
 
     return _epoch(_version(path, s, lambda b: b == chosen, others, z3.IntVal(1)), chosen)
 
 
 def fence(path: ProofPath, s: RegistrationState) -> RegistrationState:
-    """Remove brokers from the ISR: fenced, shut down, or proposed by the leader; or remove none and hold an election."""
+    """Remove any members from the ISR, or none: fenced, shut down, or as the leader proposed; there may be an election."""
     stays = any_set("stays")
     return change_registration(path, s, stays, no_broker, z3.IntVal(NOBODY))
 
 
 def reassign(path: ProofPath, s: RegistrationState) -> RegistrationState:
-    """Remove replicas, which delete their logs, and add others."""
+    """Reassign the partition: remove any replicas, which delete their logs, and add any others."""
     stays, out, added = (any_set(name) for name in ("stays", "out", "added"))
     after = change_registration(path, s, stays, out, z3.IntVal(NOBODY))
     return replace(
@@ -206,7 +226,7 @@ def reassign(path: ProofPath, s: RegistrationState) -> RegistrationState:
 
 
 def come_back(path: ProofPath, s: RegistrationState) -> RegistrationState:
-    """Let a broker come back without its log, or without a part of it; `lost` is the broker."""
+    """Let a broker come back without its log, or without a part of it."""
     lost = path.integer("lost", low=0)
     # The controller takes a broker that may be elected out of the ISR and the ELR first, by a version of its own.
     leaves = path.decide(electable(s, lost))
@@ -221,7 +241,7 @@ def come_back(path: ProofPath, s: RegistrationState) -> RegistrationState:
 
 
 def accept(path: ProofPath, s: RegistrationState) -> RegistrationState:
-    """Take a proposal: the ISR has one more member."""
+    """Let the controller accept a leader's proposal: the ISR has one more member, which leaves the ELR."""
     epoch = path.integer("epoch")
     joins = s.joins(epoch)
     path.assume(z3.And(s.begun(epoch), joins != NOBODY, z3.Not(s.isr(s.version, joins))))
@@ -231,13 +251,14 @@ def accept(path: ProofPath, s: RegistrationState) -> RegistrationState:
     small = below_min_isr(path, size, s.minimum, ElectionPremise.ELIGIBLE_BELOW_MIN_ISR, "change")
 
     def elr(b: Any) -> Any:
+        """State that b stays in the ELR."""
         return z3.And(small, s.elr(b), b != joins)
 
     return _version(path, s, lambda b: z3.Or(s.isr(s.version, b), b == joins), elr, size)
 
 
 def set_minimum(path: ProofPath, s: RegistrationState) -> RegistrationState:
-    """Change min.insync.replicas."""
+    """Change min.insync.replicas to any number; the ELR is emptied if the ISR is not below it. No version is written."""
     minimum = path.integer("minimum", low=1)
     small = below_min_isr(path, s.size(s.version), minimum, ElectionPremise.CHANGE_LOOKS_AGAIN, "change")
     return replace(s, minimum=minimum, minimum_version=s.version, elr=lambda b: z3.And(small, s.elr(b)))
@@ -274,7 +295,7 @@ def new_registration(path: ProofPath) -> RegistrationState:
 def a_leader_is_whole(path: ProofPath, s: RegistrationState) -> None:
     """Claim that whoever is elected cleanly holds everything that is committed, and is a replica."""
     leader = s.leader(s.current)
-    # An epoch without a leader: nobody was eligible.
+    # In an epoch without a leader nobody was elected, and there is nothing to claim.
     path.assume(leader != NOBODY)
     path.goal("the latest leader holds everything committed", s.whole(leader))
     path.goal("the latest leader is a replica", s.replica(leader))

@@ -8,6 +8,12 @@ Rules of this file
    keeps it, and the claims follow from it.
 3. The same conjuncts run on plain values, from the same code objects (validation.premises): what is tested on small systems
    is what is proved.
+
+Terms: a *path* (`ProofPath`) is one run of a lemma; it collects assumptions and goals, which z3 proves afterwards. A *step*
+is a function of a path and a state; it returns the next state, and assumes on the path what must hold for the step to
+happen. A *claim* sets goals about a state. A *lemma* is a function of a path and a size, which only the bounded lemmas use.
+A *trigger* is a list of terms (z3: a pattern): the solver uses a statement about all integers only where it meets all these
+terms.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -25,12 +31,15 @@ S = TypeVar("S")
 
 @dataclass(frozen=True)
 class Conjunct:
-    """One statement for all values of its variables; `triggers` lists the terms at which the solver uses it."""
+    """One statement of an invariant, for all values of its variables."""
 
     name: str
     variables: str
+    """names of the integers it is about, divided by spaces"""
     holds: Function
+    """state, *variables -> the statement"""
     triggers: Function
+    """state, *variables -> a list of triggers, each a list of terms: any of them makes the solver use the statement"""
 
 
 @dataclass(frozen=True)
@@ -43,12 +52,13 @@ class Induction(Generic[S]):
     """states what holds of the numbers of every state"""
     conjuncts: tuple[Conjunct, ...]
     start: Callable[[ProofPath], S]
+    """makes the first state"""
     steps: tuple[Callable[[ProofPath, S], S], ...]
     claims: tuple[Callable[[ProofPath, S], None], ...]
 
     @property
     def lemmas(self) -> tuple[Lemma, ...]:
-        """The proof, lemma by lemma."""
+        """The proof as lemmas: the invariant holds at the start, each step keeps it, each claim follows from it."""
 
         def initially(path: ProofPath, _: int) -> None:
             prove_all(path, self.start(path), self.conjuncts)
@@ -56,9 +66,10 @@ class Induction(Generic[S]):
         return (initially, *map(self.keeps, self.steps), *map(self._follows, self.claims))
 
     def assumed(self, path: ProofPath) -> S:
-        """Return any state in which the invariant holds."""
+        """Return an arbitrary state, and assume on the path that the invariant holds in it."""
         state = self.any_state()
-        # Bounds are instances of conjuncts, or no step can break them. Without triggers the solver always has them.
+        # The bounds assume nothing more: each is an instance of a conjunct, or no step can break it. They are stated once
+        # more because a statement without variables needs no trigger: the solver always has it.
         path.assume(self.bounds(state))
         for conjunct in self.conjuncts:
             variables = z3.Ints(conjunct.variables)
@@ -68,7 +79,7 @@ class Induction(Generic[S]):
         return state
 
     def keeps(self, step: Callable[[ProofPath, S], S], conjuncts: Iterable[Conjunct] | None = None) -> Lemma:
-        """Return the lemma that a step keeps the invariant, or only some `conjuncts` of it."""
+        """Return the lemma that a step keeps the invariant: after it the `conjuncts` hold (all of them when None)."""
 
         def lemma(path: ProofPath, _: int = 0) -> None:
             prove_all(path, step(path, self.assumed(path)), self.conjuncts if conjuncts is None else conjuncts)
@@ -87,7 +98,7 @@ class Induction(Generic[S]):
 
 
 def prove_all(path: ProofPath, state: Any, conjuncts: Iterable[Conjunct]) -> None:
-    """Set every conjunct as a goal, for arbitrary values of its variables."""
+    """Set every conjunct as a goal of the path, for arbitrary values of its variables: proved for them, it holds for all."""
     for conjunct in conjuncts:
         values = [path.integer(f"{conjunct.name}:{v}", show=False) for v in conjunct.variables.split()]
         path.goal(conjunct.name, conjunct.holds(state, *values))
@@ -98,16 +109,17 @@ def prove_all(path: ProofPath, state: Any, conjuncts: Iterable[Conjunct]) -> Non
 
 
 def symbolic_state(kind: type[S], numbers: Collection[str], truths: Collection[str], arity: Mapping[str, int]) -> S:
-    """Return a state of the dataclass `kind`: `numbers` are integers, every other field is a function of integers.
+    """Return a state about which nothing is known: an instance of the dataclass `kind` with a z3 symbol for each field.
 
-    `truths` names the functions that give truth values, `arity` those with more than one argument.
+    The fields in `numbers` become integers, every other field a function of integers. It gives a truth value if `truths`
+    names it, else an integer. `arity` has the number of arguments of the functions with more than one.
     """
     integer, truth = z3.IntSort(), z3.BoolSort()
     members: dict[str, Any] = {}
     for field in fields(kind):  # type: ignore[arg-type]  # every state is a dataclass
         name = field.name
         if name in numbers:
-            # One name is one term in z3: what a step chooses must not be the number that the state has already.
+            # z3 identifies terms by name: an integer of the same name that a step makes would be this very number.
             members[name] = z3.Int(f"the {name}")
         else:
             members[name] = z3.Function(name, *[integer] * arity.get(name, 1), truth if name in truths else integer)
@@ -123,6 +135,7 @@ def changed(function: Function, *key: Any, to: Any) -> Function:
     """Return the function that gives `to` for the arguments `key` and is `function` elsewhere."""
 
     def after(*arguments: Any) -> Any:
+        """Return the new value at these arguments, as a z3 term."""
         equal = [argument == value for argument, value in zip(arguments, key, strict=True)]
         return z3.If(equal[0] if len(equal) == 1 else z3.And(*equal), to, function(*arguments))
 

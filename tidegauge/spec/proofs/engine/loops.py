@@ -1,4 +1,4 @@
-"""The counting helpers, for sequences of any length: each loop is cut open and its contract proved.
+"""The counting helpers of `impl.rules`, for sequences of any length: each loop is cut open and its contract proved.
 
 Rules of this file
 
@@ -7,6 +7,9 @@ Rules of this file
 2. A contract holds when an invariant does: *init* (before the loop), *step* (over one turn), *measure* (each turn lowers a
    number that is never negative, so the loop ends) and *post* (after the loop the invariant implies the contract).
 3. Everywhere else the contract replaces the loop (`CONTRACTS`).
+
+Terms: a *contract* states what a helper returns, by z3 formulas instead of a loop. A *piece* is a function made from some
+statements of a helper. The *state* of a loop is the tuple of the local variables that the helper assigns, in order of name.
 """
 
 import ast
@@ -25,21 +28,31 @@ from tidegauge.spec.proofs.engine.symbolic import AnySeq, Int, symbolic_rules, t
 
 @dataclass(frozen=True)
 class Loop:
-    """A helper cut at the head of its loop; the state is the tuple of its local variables."""
+    """A helper cut at the head of its loop into three pieces."""
 
     state: tuple[str, ...]
+    """names of the local variables"""
     before: Callable[..., Any]
+    """arguments -> state at the first head of the loop"""
     turn: Callable[..., Any]
+    """arguments, state -> (whether the loop was entered, *state after one turn); the state as it was if not"""
     after: Callable[..., Any]
+    """arguments, state -> what the helper returns"""
 
 
 def split(name: str, namespace: Mapping[str, Any]) -> Loop:
-    """Cut the helper `name` at its loop. Raises ValueError when its text is not its code or not a single loop."""
+    """Return the helper `name` of `namespace`, cut at its loop.
+
+    The helper must be assignments, one loop and a return. Its text is found in `__source__` of the namespace (rules that
+    were made from a text, mutants), else in the file of `impl.rules`. Raises ValueError for another shape, and when the text
+    is not that of the code that runs.
+    """
     text = namespace.get("__source__") or inspect.getsource(rules)
     function = next(s for s in ast.parse(text).body if isinstance(s, ast.FunctionDef) and s.name == name)
     # Another text than the code that runs would prove something else: the file may have changed since the import.
     if _code_of(function).co_code != namespace[name].__code__.co_code:
         raise ValueError(f"expected the text of {name} to be its code; seen another text; load the rules again")
+    # Without the docstring.
     body = [s for s in function.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
     *head, loop, last = body
     if not (isinstance(loop, (ast.While, ast.For)) and isinstance(last, ast.Return)):
@@ -51,9 +64,9 @@ def split(name: str, namespace: Mapping[str, Any]) -> Loop:
     arguments = [a.arg for a in function.args.args]
     return Loop(
         tuple(state),
-        _function([*head, *extra, _give(state)], arguments),
+        _function([*head, *extra, _return_of(state)], arguments),
         _function(
-            [ast.If(condition, [*turn, _give([*state], entered=True)], []), _give([*state], entered=False)],
+            [ast.If(condition, [*turn, _return_of(state, entered=True)], []), _return_of(state, entered=False)],
             [*arguments, *state],
         ),
         _function([last], [*arguments, *state]),
@@ -61,7 +74,10 @@ def split(name: str, namespace: Mapping[str, Any]) -> Loop:
 
 
 def _as_while(loop: ast.While | ast.For) -> tuple[ast.expr, list[ast.stmt], list[ast.stmt]]:
-    """Return condition, body and extra head of the loop; `for i in range(n)` is `i = 0; while i < n: ...; i += 1`."""
+    """Return a loop as a while loop: its condition, the statements of its body, and statements to run before it.
+
+    `for i in range(n): ...` becomes `i = 0; while i < n: ...; i += 1`. Raises ValueError for any other `for`.
+    """
     if isinstance(loop, ast.While):
         return loop.test, loop.body, []
     call, target = loop.iter, loop.target
@@ -80,12 +96,14 @@ def _as_while(loop: ast.While | ast.For) -> tuple[ast.expr, list[ast.stmt], list
     return condition.value, [*loop.body, step], [head]
 
 
-def _give(state: list[str], entered: bool | None = None) -> ast.stmt:
+def _return_of(state: list[str], entered: bool | None = None) -> ast.stmt:
+    """Return a `return` statement that gives the variables `state` as a tuple, with the constant `entered` first if any."""
     members = ", ".join(([] if entered is None else [str(entered)]) + state)
     return ast.parse(f"def f():\n    return ({members},)").body[0].body[0]  # type: ignore[attr-defined, no-any-return]
 
 
 def _function(body: list[ast.stmt], arguments: list[str]) -> Callable[..., Any]:
+    """Return a function of these parameters with this body, in which `len`, `min` and `max` work on symbolic values."""
     parameters = ast.arguments([], [ast.arg(a) for a in arguments], None, [], [], None, [])
     return types.FunctionType(_code_of(ast.FunctionDef("piece", parameters, body, [], None)), symbolic_rules({}))
 
@@ -106,10 +124,13 @@ def _code_of(function: ast.FunctionDef) -> types.CodeType:
 
 
 def _count(within: Callable[[Any, Any], Any]) -> Callable[[AnySeq, Any], Int]:
-    """Return the contract of a helper that counts the longest prefix within a bound."""
+    """Return the contract of a helper that counts the longest prefix within a bound.
+
+    `within(value, bound)` states that a value lies within it. The contract has the parameters of the helper.
+    """
 
     def contract(values: AnySeq, bound: Any) -> Int:
-        """Return how many of the first values lie within the bound, by the helper's promise: its loop is proved apart."""
+        """Return a fresh count; assume that it is what the helper promises: all before it are within, the next is not."""
         path, i = values.path, z3.Int("i")
         # A fresh name per call: two calls of a helper count different things.
         count = path.fresh("count")
@@ -123,7 +144,11 @@ def _count(within: Callable[[Any, Any], Any]) -> Callable[[AnySeq, Any], Int]:
 
 
 def _lowest(bound: Any, values: AnySeq, counted: AnySeq) -> Int:
-    """Return the minimum of `bound` and the counted values, by what is true of a minimum."""
+    """Return the minimum of `bound` and the counted values: the contract of `lowest_counted`.
+
+    `counted` is a sequence of truth values; value i counts where it is true at i. The minimum is a fresh integer, and the
+    path assumes what defines it.
+    """
     path, i = values.path, z3.Int("i")
     # The minimum is below all counted values and is one of them, at the place `witness`.
     low, witness = path.fresh("lowest"), path.fresh("witness")
@@ -149,7 +174,7 @@ CONTRACTS: dict[str, Any] = {
 
 
 def any_sequence(path: ProofPath, name: str, size: Any, truth: bool = False) -> AnySeq:
-    """Return a sequence about which nothing is known but its length."""
+    """Return a sequence of `size` integers (of truth values with `truth`), about which nothing else is known."""
     return AnySeq(path, z3.Function(name, z3.IntSort(), z3.BoolSort() if truth else z3.IntSort()), size)
 
 
@@ -161,13 +186,17 @@ def _run(path: ProofPath, piece: Callable[..., Any], *arguments: Any) -> list[An
 
 
 def _prove_count(path: ProofPath, name: str, within: Callable[[Any, Any], Any]) -> None:
-    """Prove the contract of a counting helper whose bound is `within`: init, step, measure and post (rule 2)."""
+    """Prove the contract of the counting helper `name`: init, step, measure and post (rule 2).
+
+    `within(value, bound)` states that the helper counts a value. The loop's state is one variable, the count so far.
+    """
     loop = split(name, path.namespace)
     size, bound = path.integer("size", low=0), path.integer("bound")
     values = any_sequence(path, "values", size)
     i, at = z3.Int("i"), path.integer("at")
 
     def invariant_at(n: Any, index: Any) -> Any:
+        """State the loop invariant for the count `n`, as far as it is about the member at `index`."""
         return z3.And(n >= 0, n <= size, z3.Implies(z3.And(index >= 0, index < n), within(values.function(index), bound)))
 
     (first,) = _run(path, loop.before, values, bound)
@@ -177,6 +206,7 @@ def _prove_count(path: ProofPath, name: str, within: Callable[[Any, Any], Any]) 
     path.assume(z3.And(n >= 0, n <= size))
     path.forall([i], invariant_at(n, i), values.function(i))
     entered, after = _run(path, loop.turn, values, bound, n)
+    # The loop condition forks the path: on one the loop takes a turn, on the other it has ended.
     if entered:
         path.goal("step: one turn keeps the invariant", invariant_at(after, at))
         path.goal("measure: one turn comes nearer to the end", z3.And(size - after < size - n, size - after >= 0))
@@ -207,10 +237,13 @@ def lowest_counted_contract(path: ProofPath, length: int) -> None:
     values, counted = any_sequence(path, "values", size), any_sequence(path, "counted", size, truth=True)
     j, at = z3.Int("j"), path.integer("at")
 
+    # The loop invariant after i turns with the lowest value `low` so far: `below`, and `reached` with some witness.
     def below(i: Any, low: Any, index: Any) -> Any:
+        """State that `low` is not above the member at `index`, if that is one of the first i and counted."""
         return z3.Implies(z3.And(index >= 0, index < i, counted.function(index)), low <= values.function(index))
 
     def reached(i: Any, low: Any, witness: Any) -> Any:
+        """State that `low` is the bound, or the counted member at `witness`, which is one of the first i."""
         inside = z3.And(witness >= 0, witness < i, counted.function(witness), low == values.function(witness))
         return z3.Or(low == bound, inside)
 

@@ -1,4 +1,10 @@
-"""Forking execution: a lemma is run once along every path its rules can take, and its goals are proved on each."""
+"""Forking execution: a lemma is run once along every path its rules can take, and its goals are proved on each.
+
+A *lemma* is a Python function of a `ProofPath`: it makes symbolic values, assumes premises, calls rules of `impl.rules` and
+sets goals. A *path* is one run of it, with one sequence of *decisions*: the truth values it took for symbolic conditions. A
+*goal* is a z3 formula that must follow from the assumptions of its path; a *counter-model* is values that break it. The
+result of `explore` is a `GoalTally`.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -53,14 +59,20 @@ class CounterModel:
 
 @dataclass
 class GoalTally:
-    """The results of the paths of one lemma, goal by goal."""
+    """The results of the paths of one lemma, by the name of the goal; one may be proved on a path and refuted on another."""
 
     paths: int = 0
+    """how many paths can happen"""
     proved: dict[str, int] = field(default_factory=dict)
+    """goal -> on how many paths it is proved"""
     refuted: dict[str, CounterModel] = field(default_factory=dict)
+    """goal -> its first counter-model"""
     unknown: dict[str, str] = field(default_factory=dict)
+    """goal -> why the solver could not decide it"""
     premises: set[str] = field(default_factory=set)
+    """names of the premises that were assumed or dropped"""
     called: set[str] = field(default_factory=set)
+    """names of the rules that were called"""
 
     def merge(self, other: "GoalTally") -> None:
         """Add the results of another lemma or another size."""
@@ -88,26 +100,33 @@ class ProofPath:
         memory: dict[str, Any] | None = None,
         contracts: Mapping[str, Any] | None = None,
     ) -> None:
-        """Begin the execution whose first decisions are `prefix`. `dropped`: premises to leave out."""
+        """Begin the execution whose first decisions are `prefix`; the later ones are made as the lemma runs.
+
+        `namespace` has the rules by name. `dropped` names premises to leave out. `memory` keeps terms from path to path
+        (`once`). `contracts` replaces helpers of the rules by name; with them there are statements with quantifiers.
+        """
         self.namespace = namespace
         self.prefix = prefix
         self.memory = {} if memory is None else memory
         self.dropped = dropped
-        self.taken: list[bool] = []
-        self.open: list[list[bool]] = []
+        self.decisions: list[bool] = []
+        # A prefix for each side of a decision that this path did not take, and that may happen.
+        self.open_prefixes: list[list[bool]] = []
         self.solver = make_solver()
         self.quantified = contracts is not None
         self.rules = symbolic_rules(namespace, contracts)
+        # (name, formula) to prove, (label, value) that counter-models show, and the integers and truth values of which a
+        # counter-model has the least.
         self.goals: list[tuple[str, Any]] = []
         self.shown: list[tuple[str, Any]] = []
         self.variables: list[Any] = []
         self.truths: list[Any] = []
         self.premises: set[str] = set()
         self.called: set[str] = set()
-        self._decided: dict[int, tuple[Any, bool]] = {}
+        self._decided: dict[int, tuple[Any, bool]] = {}  # by z3's id of the condition
         self._steps = 0
         self._fresh = 0
-        self._held: list[Any] = []
+        self._patterns: list[Any] = []
 
     # -- values
 
@@ -140,8 +159,8 @@ class ProofPath:
         """Assume a statement about all integers; the solver uses it wherever all `triggers` occur."""
         pattern = z3.MultiPattern(*triggers)
         statement = z3.ForAll(list(variables), condition, patterns=[pattern])
-        # z3py frees the parts of a pattern that it does not hold itself.
-        self._held.append((triggers, pattern, statement))
+        # z3py frees the parts of a pattern that it does not hold itself, so they are kept alive here.
+        self._patterns.append((triggers, pattern, statement))
         self.solver.add(statement)
 
     def boolean(self, name: str) -> Any:
@@ -176,7 +195,7 @@ class ProofPath:
             raise EndlessLoopError(f"more than {DECISION_LIMIT} reads and decisions")
 
     def decide(self, condition: Any) -> bool:
-        """Return the side of a branch that this path takes; queue the other side if it is possible."""
+        """Return which truth value this path takes for a condition, and assume it; queue the other one if it is possible."""
         self.count_step()
         if isinstance(condition, bool):
             return condition
@@ -184,8 +203,8 @@ class ProofPath:
         decided = self._decided.get(condition.get_id())
         if decided is not None:
             return decided[1]
-        position = len(self.taken)
-        # The lemma has been run along this prefix before: it asks the same questions in the same order.
+        position = len(self.decisions)
+        # An earlier path has run along this prefix: the lemma decides the same conditions in the same order.
         if position < len(self.prefix):
             choice = self.prefix[position]
         else:
@@ -196,16 +215,16 @@ class ProofPath:
             # The side that holds goes on here; the other one is run from the beginning with this prefix (no state is
             # copied).
             if can_hold and can_fail:
-                self.open.append([*self.taken, False])
+                self.open_prefixes.append([*self.decisions, False])
             choice = can_hold
-        self.taken.append(choice)
+        self.decisions.append(choice)
         self._decided[condition.get_id()] = (condition, choice)  # keeps the term alive, so its id stays its own
         self.solver.add(condition if choice else z3.Not(condition))
         return choice
 
     def possible(self, condition: Any) -> bool:
-        """Return whether the solver does not rule a branch out."""
-        # With quantifiers it seldom knows, so it gets little effort; "unknown" takes the branch.
+        """Return whether a condition may hold under the assumptions: true unless the solver proves that it cannot."""
+        # With quantifiers it seldom knows, so it gets little effort; "unknown" counts as possible.
         if self.quantified:
             self.solver.set("rlimit", BRANCH_EFFORT)
         possible = bool(self.solver.check(condition) != z3.unsat)
@@ -214,19 +233,19 @@ class ProofPath:
         return possible
 
     def assume(self, condition: Any, premise: str = "") -> None:
-        """Assume a premise. One with a name can be dropped, to show that it is needed."""
+        """Assume a condition on this path. One with the name of a `premise` can be dropped, to show that it is needed."""
         if premise:
             self.premises.add(premise)
         if premise not in self.dropped:
             self.solver.add(condition)
 
     def drops(self, premise: str) -> bool:
-        """Name a premise that is no condition to assume, and return whether this run is without it."""
+        """Return whether this run goes without a premise, for a step that does something else then; note its name."""
         self.premises.add(premise)
         return premise in self.dropped
 
     def once(self, key: str, build: Callable[[], Any]) -> Any:
-        """Build a term over fresh values once for all paths: it is the same on each of them."""
+        """Return the term that `build` makes, built on the first path only: it would be the same on each of them."""
         if key not in self.memory:
             self.memory[key] = build()
         return self.memory[key]
@@ -245,8 +264,13 @@ def explore(
     stop_at_first: bool = False,
     contracts: Mapping[str, Any] | None = None,
 ) -> GoalTally:
-    """Run `body` along every possible path and prove its goals on each."""
+    """Run the lemma `body` along every possible path and prove its goals on each.
+
+    `namespace` has the rules by name, `dropped` names premises to leave out, `contracts` replaces helpers of the rules.
+    `stop_at_first`: one counter-model is enough.
+    """
     tally = GoalTally()
+    # Paths still to run, each as its first decisions. The first path has none.
     waiting: list[list[bool]] = [[]]
     memory: dict[str, Any] = {}
     while waiting:
@@ -254,9 +278,9 @@ def explore(
         failure = ""
         try:
             body(path)
-        # A goal on a path that cannot happen would be proved by the contradiction alone.
+        # Its goals are left out: on a path that cannot happen, the contradiction alone would prove them.
         except ImpossiblePathError:
-            waiting.extend(path.open)
+            waiting.extend(path.open_prefixes)
             continue
         except OutOfRangeError as error:
             failure = f"every index in range: {error}"
@@ -264,7 +288,7 @@ def explore(
             failure = f"terminates: {error}"
         except (TypeError, NameError, ValueError, AttributeError, z3.Z3Exception) as error:
             failure = f"runs: {type(error).__name__}: {error}"
-        waiting.extend(path.open)
+        waiting.extend(path.open_prefixes)
         tally.premises |= path.premises
         tally.called |= path.called
         # A false goal on this path: the solver then finds the arguments with which the rule fails.
@@ -278,10 +302,11 @@ def explore(
 
 
 def _settle(path: ProofPath, tally: GoalTally) -> bool:
-    """Prove the goals of a finished path; return False when the path cannot happen."""
+    """Prove the goals of a finished path and count the results in `tally`; return False when the path cannot happen."""
     # Premises that were assumed after the last branch may contradict it.
     if not path.possible(z3.BoolVal(True)):
         return False
+    # One counter-model per goal is enough, from whatever path.
     remaining = [(name, goal) for name, goal in path.goals if name not in tally.refuted]
     # Without quantifiers one query for all goals is cheaper; with them each goal is easier alone.
     all_at_once = z3.Not(z3.And([goal for _, goal in remaining]))
@@ -301,7 +326,10 @@ def _settle(path: ProofPath, tally: GoalTally) -> bool:
 
 
 def _counter_model(path: ProofPath, name: str, goal: Any) -> CounterModel:
-    """Return the least model within the smallest of a few bounds: small numbers read better, and only one model is least."""
+    """Return the least model that breaks `goal`: small numbers read better, and only one model is least.
+
+    Its values are within the smallest of a few bounds that allows a model, and made least one after the other.
+    """
     path.solver.push()
     path.solver.add(z3.Not(goal))
     # Within a bound there are few models, so that the least is found soon; without one, the numbers of z3 are arbitrary.
@@ -310,15 +338,18 @@ def _counter_model(path: ProofPath, name: str, goal: Any) -> CounterModel:
         if path.solver.check(*limits) == z3.sat:
             path.solver.add(*limits)
             break
+    # If no bound fits, any model is taken: there is one, as the goal was found to be refuted.
     path.solver.check()
     model = path.solver.model()
     for value in path.variables:
-        # One value after the other: what is chosen for the first ones is fixed when the next is made small.
+        # One value after the other: each is fixed before the next is made small. Where the solver finds no least value it
+        # stays as in the model.
         least = _least(path.solver, value)
         path.solver.add(value == (model.eval(value, model_completion=True) if least is None else least))
     for truth in path.truths:
         # True only where false is impossible: the same text in every process.
         path.solver.add(truth == (path.solver.check(z3.Not(truth)) != z3.sat))
+    # If the solver cannot decide any more, the model from before stays, which need not be the least.
     if path.solver.check() == z3.sat:
         model = path.solver.model()
     values = {label: evaluate(model, value) for label, value in path.shown}
@@ -352,7 +383,7 @@ class ProofVerdict(Enum):
 
     @property
     def exit_code(self) -> int:
-        """0 proved, 1 refuted, 3 undecided: the exit codes of the command line."""
+        """Exit code of the command line: 0 proved, 1 refuted, 3 undecided."""
         return {ProofVerdict.PROVED: 0, ProofVerdict.COUNTER_MODEL: 1, ProofVerdict.NOT_PROVED: 3}[self]
 
 
@@ -364,8 +395,11 @@ class GoalResult:
     name: str
     verdict: ProofVerdict
     checks: int = 0
+    """on how many paths it is proved"""
     counter_model: CounterModel | None = None
+    """values that break it; of a PROVED goal that removes a premise: values that break another goal without the premise"""
     reason: str = ""
+    """why it is not proved"""
 
     def describe(self) -> list[str]:
         """Return the goal as lines of text, with a counter-model value by value."""
@@ -392,7 +426,10 @@ class GroupResult:
     failures: tuple[GoalResult, ...] = field(default=())
 
     def describe(self, verbose: bool = False) -> list[str]:
-        """Return one line, and a line for each failed goal; `verbose` adds the loss without each premise."""
+        """Return the result as lines of text: one for the group, then those of each failed goal.
+
+        `verbose` adds the proved goals that have a counter-model: they show what is lost without a premise.
+        """
         size = f"{len(self.goals)} goals, {self.paths} paths, {self.method}, {self.seconds:.1f} s"
         lines = [f"{self.verdict.value:13}  {self.name}: {self.title} ({size})"]
         if self.reason:

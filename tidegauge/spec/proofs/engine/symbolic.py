@@ -7,6 +7,10 @@ Rules of this file
 2. A comparison of symbolic ints is a symbolic bool. Where the byte code needs its truth, the path decides (`paths.py`).
 3. The overlay's builtins are the four names of BUILTINS. A rule that uses another one fails with a NameError.
 4. Reading outside a sequence is an error, at a negative index too.
+
+Terms: a *term* is a z3 expression; `Int`, `Bool`, `Seq` and `AnySeq` wrap terms, so that the byte code of a rule can work
+with them. An *overlay* is the dictionary of globals with which the rules run here. The *path* (`ProofPath`) is one run of a
+lemma: it decides symbolic conditions and collects goals.
 """
 
 import types
@@ -24,7 +28,7 @@ class OutOfRangeError(Exception):
 
 
 def term(value: Any) -> Any:
-    """Return the z3 term (or plain Python value) of a value."""
+    """Return the z3 term of an `Int` or `Bool`; any other value as it is."""
     return value.term if isinstance(value, (Int, Bool)) else value
 
 
@@ -98,7 +102,7 @@ class Seq:
     def __getitem__(self, index: Any) -> Any:
         """Return a member at a concrete index. Raises OutOfRangeError."""
         self.path.count_step()
-        # A symbolic index would need a branch per member. The rules get concrete ones, because the lengths are concrete.
+        # A symbolic index would need a branch per member. The rules index with counts that are plain ints here.
         if not isinstance(index, int):
             raise TypeError("a sequence of known length is read at a symbolic index")
         if not 0 <= index < len(self.members):
@@ -122,10 +126,10 @@ class AnySeq:
         return Int(self.path, self.size)
 
     def __getitem__(self, index: Any) -> Any:
-        """Return a member, and claim that the index is in range."""
+        """Return a member, and set as a goal that the index is in range."""
         self.path.count_step()
         at = term(index)
-        # The length is unknown here, so that a read stays inside cannot be looked up: it must be proved.
+        # The length is a term here, so it must be proved that the read stays inside; `Seq` can compare numbers.
         self.path.goal("every index in range", z3.And(at >= 0, at < self.size))
         return self.path.lift(self.function(at))
 
@@ -135,11 +139,12 @@ def _is_symbolic(value: Any) -> bool:
 
 
 def _length(values: Any) -> Any:
+    """Return the length of a `Seq` or `AnySeq`: `len` itself must return a plain int."""
     return values.length()
 
 
 def _lower(a: Any, b: Any) -> Any:
-    """Return the minimum without a fork: the solver splits cases only where it has to."""
+    """Return the smaller of two numbers, one term if either is symbolic: `min` would compare them and fork the path."""
     if not _is_symbolic(a) and not _is_symbolic(b):
         return min(a, b)
     path = a.path if _is_symbolic(a) else b.path
@@ -147,7 +152,7 @@ def _lower(a: Any, b: Any) -> Any:
 
 
 def _higher(a: Any, b: Any) -> Any:
-    """Return the larger of two numbers, one term if either is symbolic: `max` would need a branch."""
+    """Return the larger of two numbers, one term if either is symbolic: `max` would compare them and fork the path."""
     if not _is_symbolic(a) and not _is_symbolic(b):
         return max(a, b)
     path = a.path if _is_symbolic(a) else b.path
@@ -159,7 +164,10 @@ BUILTINS: dict[str, Any] = {"len": _length, "min": _lower, "max": _higher, "rang
 
 
 def symbolic_rules(namespace: Mapping[str, Any], contracts: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return each function of `namespace` as a new one on the same code object; `contracts` replaces some by name."""
+    """Return the overlay: each function of `namespace` as a new one on the same code object, and its integer constants.
+
+    `contracts` replaces functions by name.
+    """
     overlay: dict[str, Any] = {"__builtins__": BUILTINS}
     for name, value in namespace.items():
         if isinstance(value, types.FunctionType):
@@ -173,7 +181,7 @@ def symbolic_rules(namespace: Mapping[str, Any], contracts: Mapping[str, Any] | 
 
 
 def evaluate(model: Any, value: Any) -> Any:
-    """Return a term, a list of terms or a described object as plain Python in `model`."""
+    """Return a value as plain Python in a z3 `model`: a term, a list of terms, or an object with `describe(model)`."""
     if hasattr(value, "describe"):
         return value.describe(model)
     if isinstance(value, (list, tuple)):

@@ -2,7 +2,13 @@
 
 A log is three functions of unknown extent: the epoch and the start of entry i, and `index(o)`, the entry that holds the
 record at offset o. The helpers' loops are replaced by their contracts (`loops.py`), so a rule has finitely many paths at
-any length. Statements about all entries are assumed with explicit triggers and proved for an arbitrary one.
+any length. Statements about all entries are assumed with explicit triggers and proved for an arbitrary one. A trigger is a
+term: the solver uses a statement for the integers at which the term occurs in a goal or an assumption.
+
+A lemma takes a path, the run on which it assumes and sets goals; its second argument, `_`, is the size that only bounded
+lemmas use. `path.call` runs a rule of `impl.rules` on terms. `end_offset_for` returns (epoch, end offset), both UNDEFINED
+when the leader has no response; `truncation_target` returns (row of the table T1 to T5, offset to truncate at, done: whether
+the follower asks no more); `fetch_decision` returns (READ, DIVERGING or OUT_OF_RANGE, diverging epoch, its end offset).
 """
 
 from dataclasses import dataclass
@@ -35,7 +41,9 @@ class AnyLog:
     epochs: AnySeq
     starts: AnySeq
     index: Any
+    """offset -> the entry that covers it"""
     size: Any
+    """how many entries"""
     log_start: Any
     log_end: Any
 
@@ -56,7 +64,7 @@ class AnyLog:
         return z3.And(self.log_start <= offset, offset < self.log_end)
 
     def inside(self, i: Any) -> Any:
-        """State that i is an entry."""
+        """State that i is the index of an entry."""
         return z3.And(i >= 0, i < self.size)
 
     def latest(self) -> Any:
@@ -69,20 +77,20 @@ class AnyLog:
         return z3.If(self.size == 0, self.log_start == self.log_end, entries)
 
     def entry_of(self, offset: Any) -> Any:
-        """Define `index` at an offset that holds a record."""
+        """State what `index` is at an offset that holds a record: the last entry that starts at or below it."""
         at = self.index(offset)
         ends = z3.Implies(at + 1 < self.size, offset < self.start(at + 1))
         return z3.Implies(self.holds(offset), z3.And(self.inside(at), self.start(at) <= offset, ends))
 
     def keeps(self, size: Any, log_start: Any, log_end: Any) -> "AnyLog":
-        """Return the log with the first `size` entries and other ends."""
+        """Return the log with only the first `size` entries, and with this log start and log end."""
         path = self.epochs.path
         epochs, starts = AnySeq(path, self.epochs.function, size), AnySeq(path, self.starts.function, size)
         return AnyLog(epochs, starts, self.index, size, log_start, log_end)
 
 
 def increasing(path: ProofPath, column: AnySeq) -> None:
-    """Assume that a column strictly increases, from 0 on."""
+    """Assume that the values of a column strictly increase and are at least 0."""
     i, j = z3.Ints("i j")
     f = column.function
     path.forall([i, j], z3.Implies(z3.And(i >= 0, i < j, j < column.size), f(i) < f(j)), f(i), f(j))
@@ -108,7 +116,7 @@ def any_log(path: ProofPath, name: str) -> AnyLog:
 
 
 def an_entry(path: ProofPath, log: AnyLog) -> Any:
-    """Return an arbitrary entry: a goal proved for it holds for all."""
+    """Return the index of an arbitrary entry: a goal proved for it holds for all."""
     at = path.integer("at")
     path.assume(log.inside(at))
     return at
@@ -163,11 +171,12 @@ def any_response_monotony(path: ProofPath, _: int) -> None:
 
 
 def any_assign(path: ProofPath, _: int) -> None:
-    """Prove what LeaderEpochFileCache#assign keeps, at any length."""
+    """Prove which entries LeaderEpochFileCache#assign keeps before it appends the new one, at any length."""
     log = any_log(path, "cache")
     epoch, start = path.integer("epoch", low=0), path.integer("start", low=0)
     keeps = path.call("assign_keeps", log.epochs, log.starts, epoch, start)
     nothing_to_do = z3.And(log.size > 0, epoch == log.epoch(log.size - 1), start >= log.start(log.size - 1))
+    # The rule says UNDEFINED instead of a count when the cache stays as it is.
     undefined = z3.IntVal(UNDEFINED) == keeps
     path.goal("nothing to do only for the latest epoch, not before its start", undefined == nothing_to_do)
     path.goal("a count of entries", z3.Or(undefined, z3.And(keeps >= 0, keeps <= log.size)))
@@ -205,9 +214,10 @@ def any_truncation_table(path: ProofPath, _: int) -> None:
     t2 = z3.And(z3.Not(t1), leader_epoch == UNDEFINED)
     answered = z3.And(z3.Not(t1), z3.Not(t2))
     t3 = z3.And(answered, z3.Or(log.size == 0, log.epoch(log.size - 1) < leader_epoch))
-    known = z3.And(answered, z3.Not(t3))
+    reached = z3.And(answered, z3.Not(t3))  # the follower's cache reaches the epoch of the response
 
     def row_is(number: int, offset: Any, completed: bool) -> Any:
+        """State that the rule takes this row, truncates at this offset, and is done or not."""
         return z3.And(row == number, target == offset, z3.BoolVal(completed) == done)
 
     path.goal("T1: no response truncates at the fetch offset", z3.Implies(t1, row_is(1, fetch_offset, True)))
@@ -216,16 +226,16 @@ def any_truncation_table(path: ProofPath, _: int) -> None:
     path.goal(
         "T5: an epoch older than the follower's cache truncates at its first start",
         z3.Implies(
-            z3.And(known, leader_epoch < log.epoch(0)), row_is(5, lower(log.start(0), leader_end, log.log_end), True)
+            z3.And(reached, leader_epoch < log.epoch(0)), row_is(5, lower(log.start(0), leader_end, log.log_end), True)
         ),
     )
     at = an_entry(path, log)
     own_end = z3.If(at + 1 < log.size, log.start(at + 1), log.log_end)
     path.goal(
         "T5: a shared epoch is truncated at the lower of its two ends",
-        z3.Implies(z3.And(known, leader_epoch == log.epoch(at)), row_is(5, lower(own_end, leader_end, log.log_end), True)),
+        z3.Implies(z3.And(reached, leader_epoch == log.epoch(at)), row_is(5, lower(own_end, leader_end, log.log_end), True)),
     )
-    gap = z3.And(known, at + 1 < log.size, log.epoch(at) < leader_epoch, leader_epoch < log.epoch(at + 1))
+    gap = z3.And(reached, at + 1 < log.size, log.epoch(at) < leader_epoch, leader_epoch < log.epoch(at + 1))
     path.goal(
         "T4: an epoch the follower never saw cuts off everything newer, and asks again",
         z3.Implies(gap, row_is(4, lower(log.start(at + 1), log.log_end), False)),
@@ -234,7 +244,7 @@ def any_truncation_table(path: ProofPath, _: int) -> None:
 
 
 def any_divergence_table(path: ProofPath, _: int) -> None:
-    """Prove when a fetch reads, diverges or is out of range, at any length."""
+    """Prove when a leader reads, diverges or is out of range for a fetch, at any length; `divergence_table` says more."""
     log = any_log(path, "leader")
     fetch_offset = path.integer("fetch_offset", low=0)
     last = path.integer("last_fetched_epoch", low=UNDEFINED)
@@ -242,6 +252,7 @@ def any_divergence_table(path: ProofPath, _: int) -> None:
     decision, epoch, end = path.call(
         "fetch_decision", log.epochs, log.starts, log.log_start, log.log_end, fetch_offset, last
     )
+    # A fetch without a last fetched epoch, as a follower with an empty cache sends it: only offsets are compared.
     absent, too_low = last == UNDEFINED, fetch_offset < log.log_start
     plain_out = z3.And(absent, z3.Or(too_low, fetch_offset > log.log_end))
     out = z3.Or(plain_out, z3.And(z3.Not(absent), z3.Or(own_end == UNDEFINED, too_low)))
@@ -264,7 +275,7 @@ def any_divergence_table(path: ProofPath, _: int) -> None:
 
 
 def any_leader_rule(path: ProofPath, _: int) -> None:
-    """Prove the leader's high watermark over any number of replicas."""
+    """Prove Partition#maybeIncrementLeaderHW over any number of replicas: never down, at or below every counted LEO."""
     hw, log_end, size = path.integer("hw", low=0), path.integer("log_end", low=0), path.integer("replicas", low=0)
     path.assume(hw <= log_end)
     leos, counted = any_sequence(path, "leos", size), any_sequence(path, "counted", size, truth=True)
@@ -288,10 +299,11 @@ def any_leader_rule(path: ProofPath, _: int) -> None:
 
 
 def assume_one_past(path: ProofPath, leader: AnyLog, follower: AnyLog) -> None:
-    """Assume premise 2: an epoch in both caches has one start and agreeing logs below it."""
+    """Assume premise 2 of `convergence.py`: an epoch in both caches has one start and agreeing logs below it."""
     i, j, o = z3.Ints("i j o")
     low = higher(leader.log_start, follower.log_start)
     shared = z3.And(leader.inside(i), follower.inside(j), leader.epoch(i) == follower.epoch(j))
+    # A log start above an epoch's start hides it, so starts are compared as far as both logs reach back.
     one_start = higher(leader.start(i), follower.log_start) == higher(follower.start(j), leader.log_start)
     path.forall([i, j], z3.Implies(shared, one_start), leader.epoch(i), follower.epoch(j))
     below = z3.And(low <= o, o < lower(leader.start(i), follower.start(j)))
@@ -301,7 +313,10 @@ def assume_one_past(path: ProofPath, leader: AnyLog, follower: AnyLog) -> None:
 
 
 def any_common_prefix(path: ProofPath, leader: AnyLog, follower: AnyLog, name: str) -> CommonPrefix:
-    """Return a number defined as the end of the common prefix; one always exists, because offsets are well ordered."""
+    """Return the longest common prefix of two logs: its end is an integer `name`, about which its definition is assumed.
+
+    That assumes nothing about the logs: such an end always exists, because offsets are well ordered.
+    """
     end, o = path.integer(name), z3.Int("o")
     low = higher(leader.log_start, follower.log_start)
     shorter = lower(leader.log_end, follower.log_end)
@@ -316,7 +331,7 @@ def any_common_prefix(path: ProofPath, leader: AnyLog, follower: AnyLog, name: s
 
 
 def two_any_logs(path: ProofPath) -> tuple[AnyLog, AnyLog, CommonPrefix]:
-    """Return leader and follower under the three premises, and their common prefix."""
+    """Return leader and follower under the three premises of `convergence.py`, and their common prefix."""
     leader, follower = any_log(path, "leader"), any_log(path, "follower")
     if not path.drops(ONE_PAST):
         assume_one_past(path, leader, follower)
@@ -333,7 +348,7 @@ def any_truncated(path: ProofPath, log: AnyLog, target: Any) -> AnyLog:
 
 
 def after_the_truncation(path: ProofPath, leader: AnyLog, follower: AnyLog, common: CommonPrefix, after: AnyLog) -> None:
-    """Set as goals that premises and common prefix outlive the round."""
+    """Set as goals that premises and common prefix outlive a round; `after` is the follower's log after it."""
     offset = path.integer("offset")
     path.goal("the follower's log still covers", z3.And(after.log_start <= after.log_end, after.covers()))
     path.goal("every record left has its entry", after.entry_of(offset))
@@ -343,13 +358,14 @@ def after_the_truncation(path: ProofPath, leader: AnyLog, follower: AnyLog, comm
     path.goal("a truncation never leaves more", z3.And(after.size <= follower.size, after.log_end <= follower.log_end))
     path.goal("the leader is still the newest", leader.latest() >= after.latest())
     left, low = any_common_prefix(path, leader, after, "common_after"), common.comparable_from
+    # No goal mentions the records at these offsets, where the two prefixes could differ: triggers must meet them.
     look_at(path, (leader, follower), common.end, higher(common.end, low), left.end, higher(left.end, low))
     look_at(path, (leader, follower), after.log_end, higher(after.log_end, low))
     path.goal("the common prefix is what it was", higher(left.end, low) == higher(common.end, low))
 
 
 def look_at(path: ProofPath, logs: tuple[AnyLog, AnyLog], *offsets: Any) -> None:
-    """Mention the entries at some offsets, so that triggers match them, without assuming anything about them."""
+    """Mention the entries at some offsets to the solver, so that triggers match them; nothing is assumed about them."""
     seen = z3.Function("seen", z3.IntSort(), z3.BoolSort())
     for log in logs:
         for offset in offsets:
@@ -358,9 +374,10 @@ def look_at(path: ProofPath, logs: tuple[AnyLog, AnyLog], *offsets: Any) -> None
 
 
 def any_epoch_step(path: ProofPath, _: int) -> None:
-    """Prove for one OffsetsForLeaderEpoch round between logs of any length what each step of the truncation has to be.
+    """Prove the step lemma for one OffsetsForLeaderEpoch round between logs of any length.
 
-    It truncates nothing common, and reaches the common prefix or takes an entry away. `_` is the size of bounded lemmas.
+    The round truncates nothing common; it reaches the common prefix, or takes a cache entry away and leaves the premises
+    true.
     """
     leader, follower, common = two_any_logs(path)
     path.assume(follower.size > 0)
@@ -385,7 +402,7 @@ def any_epoch_step(path: ProofPath, _: int) -> None:
 
 
 def any_fetch_step(path: ProofPath, _: int) -> None:
-    """Prove the step lemma for one fetch between logs of any length."""
+    """Prove the step lemma for one fetch at any length: it reads at the common prefix, or truncates nothing common."""
     leader, follower, common = two_any_logs(path)
     asked = path.call("latest_epoch", follower.epochs)
     decision, epoch, end = path.call(

@@ -1,4 +1,10 @@
-"""Proofs about high watermarks, in-sync replicas and fencing. Only the number of replicas of the leader is bounded."""
+"""Proofs about high watermarks, in-sync replicas and fencing. Only the number of replicas of the leader is bounded.
+
+Each function is a lemma about one or two rules of `impl.rules`, stated from its meaning in Kafka. It takes a path, the run
+on which it assumes and sets goals, and the number of members of its sequences; a lemma without sequences deletes that
+argument. `path.call` runs a rule on z3 terms. Offsets, epochs and times are integers without a bound; UNDEFINED is none. An
+error is a code of Kafka's protocol. "LEO" is a replica's log end offset, as its leader has recorded it.
+"""
 
 from typing import Any
 
@@ -8,7 +14,7 @@ from tidegauge.spec.proofs.engine.paths import ProofPath
 from tidegauge.spec.proofs.engine.symbolic import all_of, any_of
 
 UNDEFINED = -1
-NONE, FENCED, UNKNOWN = 0, 74, 75
+NONE, FENCED, UNKNOWN = 0, 74, 75  # NONE, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH
 
 
 def follower_clamp(path: ProofPath, size: int) -> None:
@@ -44,7 +50,10 @@ def lifted_high_watermark(path: ProofPath, size: int) -> None:
 
 
 def forgotten_log_ends(path: ProofPath, size: int) -> None:
-    """Prove Replica#resetReplicaState: when a leader forgets the log ends of its followers in a new leader epoch."""
+    """Prove Replica#resetReplicaState: when a leader forgets the log ends of its followers in a new leader epoch.
+
+    `keeps` is Kafka's behaviour up to 4.3.1, not repaired (finding F2): one that led before keeps them.
+    """
     del size
     known, epoch = path.integer("known_epoch", low=UNDEFINED), path.integer("leader_epoch", low=0)
     was_leader, keeps = path.boolean("was_leader"), path.boolean("keeps")
@@ -70,7 +79,7 @@ def leader_rule(path: ProofPath, replicas: int) -> None:
     for leo, counts in zip(leos, counted, strict=True):
         path.goal("raised at most to every counted LEO", z3.Implies(z3.And(after > hw, counts), after <= leo))
         path.goal("an unknown counted LEO holds it", z3.Implies(z3.And(counts, leo == UNDEFINED), after == hw))
-    # Without this goal a rule that never raises it would pass all the others.
+    # A rule that never raises the high watermark would reach all goals but this one.
     is_highest = any_of([after == log_end, *[z3.And(c, leo <= after) for leo, c in zip(leos, counted, strict=True)]])
     path.goal("raised until the log end or a counted LEO holds it", z3.Or(too_few, is_highest))
 
@@ -101,7 +110,7 @@ def minimum_isr(path: ProofPath, size: int) -> None:
 
 
 def counted_replicas(path: ProofPath, size: int) -> None:
-    """Prove which replicas hold the high watermark back (KAFKA-15021)."""
+    """Prove who holds the high watermark back: the maximal ISR, and who is caught up and may join (KAFKA-15021)."""
     del size
     maximal, caught_up, eligible = path.boolean("in_maximal_isr"), path.boolean("caught_up"), path.boolean("eligible")
     counts = path.call("counts_for_high_watermark", maximal, caught_up, eligible)
@@ -125,7 +134,7 @@ def isr_admission(path: ProofPath, size: int) -> None:
 
 
 def caught_up(path: ProofPath, size: int) -> None:
-    """Prove Replica#isCaughtUp and Replica#updateFetchStateOrThrow."""
+    """Prove Replica#isCaughtUp, and the last caught-up time of Replica#updateFetchStateOrThrow; times are in ms."""
     del size
     leo, leader_end = path.integer("leo", low=0), path.integer("leader_end", low=0)
     now, last, lag = path.integer("now", low=0), path.integer("last_caught_up", low=0), path.integer("lag_max", low=0)
@@ -163,21 +172,25 @@ def fencing(path: ProofPath, size: int) -> None:
 
 
 def responses_accepted(path: ProofPath, size: int) -> None:
-    """Prove which responses a follower takes in AbstractFetcherThread#processFetchRequest (KAFKA-18991)."""
+    """Prove which responses a follower takes in AbstractFetcherThread#processFetchRequest (KAFKA-18991).
+
+    The entry is the fetcher's state of the partition now; the request is the one of the response. `checked`: the release
+    compares their leader epochs.
+    """
     del size
     offset, epoch = path.integer("entry_offset", low=0), path.integer("entry_epoch", low=0)
     asked_at, asked_in = path.integer("request_offset", low=0), path.integer("request_epoch", low=UNDEFINED)
     ready, checked = path.boolean("ready"), path.boolean("epoch_checked")
-    taken = path.call("accepts_fetch_response", offset, epoch, ready, asked_at, asked_in, checked)
-    path.goal("only at the offset it was asked for", z3.Implies(taken, asked_at == offset))
-    path.goal("only by an entry that is ready", z3.Implies(taken, ready))
+    accepted = path.call("accepts_fetch_response", offset, epoch, ready, asked_at, asked_in, checked)
+    path.goal("only at the offset it was asked for", z3.Implies(accepted, asked_at == offset))
+    path.goal("only by an entry that is ready", z3.Implies(accepted, ready))
     path.goal(
         "with the check, no response of another epoch",
-        z3.Implies(z3.And(taken, checked), z3.Or(asked_in == epoch, asked_in == UNDEFINED)),
+        z3.Implies(z3.And(accepted, checked), z3.Or(asked_in == epoch, asked_in == UNDEFINED)),
     )
     path.goal(
         "everything else is taken",
-        z3.Or(taken, asked_at != offset, z3.Not(ready), z3.And(checked, asked_in != epoch, asked_in != UNDEFINED)),
+        z3.Or(accepted, asked_at != offset, z3.Not(ready), z3.And(checked, asked_in != epoch, asked_in != UNDEFINED)),
     )
 
 
@@ -220,7 +233,7 @@ def counting(path: ProofPath, size: int) -> None:
 # Each goal is stated from its meaning in Kafka, with Kafka's codes written out: not from the text of the rule.
 
 
-NOT_LEADER, TOO_FEW = 6, 20
+NOT_LEADER, TOO_FEW = 6, 20  # NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS_AFTER_APPEND
 COMMITTED, GIVEN_UP, WAITS_FOR_METADATA, SENT_AGAIN = range(4)
 
 
@@ -230,7 +243,10 @@ def _epochs(path: ProofPath) -> tuple[Any, Any]:
 
 
 def refusals(path: ProofPath, size: int) -> None:
-    """Prove the order of Partition#getLocalLog: the epoch first, leadership second."""
+    """Prove the order of checks in Partition#getLocalLog: the leader epoch first, leadership second.
+
+    `serves`: the broker leads, or the request accepts any replica. `fences`: the release compares epochs at all (KIP-320).
+    """
     del size
     requested, local = _epochs(path)
     serves, fences = path.boolean("serves"), path.boolean("fences")
@@ -244,7 +260,10 @@ def refusals(path: ProofPath, size: int) -> None:
 
 
 def fetch_refusals(path: ProofPath, size: int) -> None:
-    """Prove the order of Partition#fetchRecords and #followerReplicaOrThrow: the assignment is checked last."""
+    """Prove the order of checks in Partition#fetchRecords and #followerReplicaOrThrow: the assignment last.
+
+    `serves` and `fences` as in `refusals`; `assigned`: the leader knows the sender as a replica.
+    """
     del size
     requested, local = _epochs(path)
     serves, assigned, fences = path.boolean("serves"), path.boolean("assigned"), path.boolean("fences")
@@ -261,38 +280,51 @@ def fetch_refusals(path: ProofPath, size: int) -> None:
 
 
 def epoch_responses(path: ProofPath, size: int) -> None:
-    """Prove which OffsetsForLeaderEpoch responses AbstractFetcherThread#truncateToEpochEndOffsets takes (KAFKA-7786)."""
+    """Prove which OffsetsForLeaderEpoch responses AbstractFetcherThread#truncateToEpochEndOffsets takes (KAFKA-7786).
+
+    `truncating`: the fetcher's entry of the partition waits for one. `checked`: the release compares the leader epochs of
+    entry and request.
+    """
     del size
     epoch, asked_in = path.integer("entry_epoch", low=0), path.integer("request_epoch", low=UNDEFINED)
     truncating, checked = path.boolean("truncating"), path.boolean("epoch_checked")
-    taken = path.call("accepts_epoch_response", epoch, truncating, asked_in, checked)
-    path.goal("only while it is waited for", z3.Implies(taken, truncating))
-    path.goal("with the check, only in the epoch it was asked in", z3.Implies(z3.And(taken, checked), asked_in == epoch))
-    path.goal("every other is taken", z3.Or(taken, z3.Not(truncating), z3.And(checked, asked_in != epoch)))
+    accepted = path.call("accepts_epoch_response", epoch, truncating, asked_in, checked)
+    path.goal("only while it is waited for", z3.Implies(accepted, truncating))
+    path.goal("with the check, only in the epoch it was asked in", z3.Implies(z3.And(accepted, checked), asked_in == epoch))
+    path.goal("every other is taken", z3.Or(accepted, z3.Not(truncating), z3.And(checked, asked_in != epoch)))
 
 
 def acknowledgements(path: ProofPath, size: int) -> None:
-    """Prove Partition#checkEnoughReplicasReachOffset: only a leader acknowledges, and only what is committed."""
+    """Prove Partition#checkEnoughReplicasReachOffset: only a leader acknowledges, and only what is committed.
+
+    `required` is where the records of the waiting produce end.
+    """
     del size
     hw, required = path.integer("hw", low=0), path.integer("required", low=0)
     leads, too_few = path.boolean("leads"), path.boolean("too_few")
-    held, error = path.call("produce_response", hw, required, leads, too_few)
-    success = z3.And(held, error == NONE)
+    committed, error = path.call("produce_response", hw, required, leads, too_few)
+    success = z3.And(committed, error == NONE)
     path.goal("whom it acknowledges, its high watermark has passed", z3.Implies(success, hw >= required))
     path.goal(
-        "who leads no more refuses, whatever it holds", z3.Implies(z3.Not(leads), z3.And(z3.Not(held), error == NOT_LEADER))
+        "who leads no more refuses, whatever it holds",
+        z3.Implies(z3.Not(leads), z3.And(z3.Not(committed), error == NOT_LEADER)),
     )
     path.goal(
         "a leader whose high watermark is below waits",
-        z3.Implies(z3.And(leads, hw < required), z3.And(z3.Not(held), error == NONE)),
+        z3.Implies(z3.And(leads, hw < required), z3.And(z3.Not(committed), error == NONE)),
     )
     reached = z3.And(leads, hw >= required)
     path.goal("a committed record is acknowledged", z3.Implies(z3.And(reached, z3.Not(too_few)), success))
-    path.goal("below the minimum ISR with an error", z3.Implies(z3.And(reached, too_few), z3.And(held, error == TOO_FEW)))
+    path.goal(
+        "below the minimum ISR with an error", z3.Implies(z3.And(reached, too_few), z3.And(committed, error == TOO_FEW))
+    )
 
 
 def proposals(path: ProofPath, size: int) -> None:
-    """Prove Partition#handleAlterPartitionError for every error code, also those of later versions."""
+    """Prove what becomes of an ISR proposal after a response, for every error code, also those of later versions.
+
+    Partition#handleAlterPartitionError.
+    """
     del size
     error = path.integer("error", low=UNDEFINED)
     after = path.call("proposal_after", error)

@@ -10,6 +10,10 @@ needed (`premises.py` shows the loss without it):
 1. both caches strictly increase and cover their logs;
 2. one past per entry: an epoch in both caches has one start and agreeing logs below it;
 3. the leader's cache is not empty and its latest epoch is not below the follower's.
+
+A lemma takes a path, the run on which it assumes and sets goals, and how many cache entries each log has. `path.call` runs a
+rule of `impl.rules` on terms. `truncation_target` returns (row of the table T1 to T5, offset to truncate at, done: whether
+the follower asks no more), `fetch_decision` returns (READ, DIVERGING or OUT_OF_RANGE, diverging epoch, its end offset).
 """
 
 from collections.abc import Callable
@@ -37,6 +41,7 @@ RECORDS_MATCH = "records match"
 LEADER_NEWEST = "the leader's latest epoch is not below the follower's"
 
 Response = Callable[[ProofPath, SymbolicLog, Any], tuple[Any, Any]]
+"""path, leader, requested epoch -> (epoch, end offset): the response to OffsetsForLeaderEpoch"""
 
 
 def kip_279_response(path: ProofPath, leader: SymbolicLog, requested: Any) -> tuple[Any, Any]:
@@ -52,10 +57,10 @@ def kip_101_response(path: ProofPath, leader: SymbolicLog, requested: Any) -> tu
 
 
 def two_logs(path: ProofPath, leader_entries: int, follower_entries: int) -> tuple[SymbolicLog, SymbolicLog]:
-    """Return leader and follower under the premises."""
+    """Return leader and follower with any logs that satisfy the three premises; a dropped premise is not assumed."""
     leader = well_formed_log(path, "leader", leader_entries)
     follower = well_formed_log(path, "follower", follower_entries)
-    # Without the premise something is left: log matching as Raft states it, which is not enough.
+    # Without the premise a weaker one takes its place, log matching as Raft states it: it alone is not enough.
     if ONE_PAST in path.dropped:
         path.assume(path.once(RECORDS_MATCH, lambda: records_match(leader, follower)), RECORDS_MATCH)
     path.assume(path.once(ONE_PAST, lambda: one_past(leader, follower)), ONE_PAST)
@@ -91,19 +96,22 @@ class CommonPrefix:
 
 
 def common_part(path: ProofPath, leader: SymbolicLog, follower: SymbolicLog) -> CommonPrefix:
-    """Return the common prefix of the two logs of a lemma."""
+    """Return the longest common prefix of the two logs of a lemma, built once for all its paths."""
     return CommonPrefix(path.once("common", lambda: common_prefix_end(leader, follower)), comparable_from(leader, follower))
 
 
 def _premises_survive(path: ProofPath, leader: SymbolicLog, after: SymbolicLog) -> None:
-    """Claim that what the next fetch assumes of the two logs is true after the truncation."""
+    """Set as goals that the three premises hold of the follower's log `after` the truncation: the next round needs them."""
     path.goal("the follower's log stays well formed", after.well_formed())
     path.goal("there is still one past per entry", one_past(leader, after))
     path.goal("the leader is still the newest", leader.latest() >= after.latest())
 
 
 def epoch_step(path: ProofPath, leader_entries: int, follower_entries: int, response: Response = kip_279_response) -> None:
-    """Prove that one OffsetsForLeaderEpoch round truncates nothing common and makes progress."""
+    """Prove that one OffsetsForLeaderEpoch round truncates nothing common and makes progress.
+
+    `response` is the leader's rule. Progress: the round is done at the common prefix, or takes a cache entry away.
+    """
     leader, follower = two_logs(path, leader_entries, follower_entries)
     common = common_part(path, leader, follower)
     epoch, end = response(path, leader, follower.latest())
@@ -134,9 +142,9 @@ def fetch_step(path: ProofPath, leader_entries: int, follower_entries: int) -> N
         "fetch_decision", leader.epochs, leader.starts, leader.log_start, leader.log_end, follower.log_end, follower.latest()
     )
     path.show("decision", decision)
-    # The decision is a number on each path: the rule returns a constant after its branches.
+    # The rule returns a constant after its branches, so a path has one decision, an int: each has goals of its own.
     if isinstance(decision, int) and decision == OUT_OF_RANGE:
-        # Without an epoch to send, the leader can only compare offsets.
+        # A follower with an empty cache sends no epoch, so the leader can only compare offsets.
         beyond = z3.And(z3.BoolVal(follower_entries == 0), follower.log_end > leader.log_end)
         path.goal(
             "out of range only below the leader's log, or empty beyond it",
@@ -168,11 +176,11 @@ def fetch_step(path: ProofPath, leader_entries: int, follower_entries: int) -> N
 
 
 def epoch_loop(path: ProofPath, leader_entries: int, follower_entries: int, response: Response = kip_279_response) -> None:
-    """Prove that OffsetsForLeaderEpoch rounds end at the common prefix."""
+    """Prove that OffsetsForLeaderEpoch rounds, answered by `response`, end at the common prefix."""
     leader, follower = two_logs(path, leader_entries, follower_entries)
     common = common_part(path, leader, follower)
     now = follower
-    # Each round that is not the last takes at least one entry away (epoch_step).
+    # Each round that is not the last takes at least one entry away (epoch_step), so there are not more rounds than these.
     for _ in range(follower_entries + 1):
         epoch, end = response(path, leader, now.latest())
         _, target, done = path.call("truncation_target", now.epochs, now.starts, now.log_end, now.log_end, epoch, end)
@@ -188,7 +196,7 @@ def fetch_loop(path: ProofPath, leader_entries: int, follower_entries: int) -> N
     leader, follower = two_logs(path, leader_entries, follower_entries)
     common = common_part(path, leader, follower)
     now = follower
-    # One more than in epoch mode: after the last truncation a fetch must read.
+    # One round more than in epoch mode: after the last truncation a fetch must read.
     for _ in range(follower_entries + 2):
         decision, epoch, end = path.call(
             "fetch_decision", leader.epochs, leader.starts, leader.log_start, leader.log_end, now.log_end, now.latest()
@@ -218,18 +226,25 @@ READS_AT_START = "the follower's log does not end exactly at the leader's log st
 
 
 def remainder(path: ProofPath, name: str, whole: SymbolicLog) -> SymbolicLog:
-    """Return the log without its first records, any number of them. LeaderEpochFileCache#truncateFromStart."""
+    """Return the log after any number of its first records were deleted. LeaderEpochFileCache#truncateFromStart.
+
+    `name` is that of the log in counter-models.
+    """
     start = path.integer(f"{name}.deleted_below", low=0)
     path.assume(start <= whole.log_end)
+    # How many entries begin at or below the new start; the last of them stays, with its start raised.
     covers = path.call("truncate_from_start_covers", whole.starts, start)
-    # The log start is below every entry: nothing is left of the cache.
+    # No entry begins at or below the new start: the whole log begins at 0, so its cache is empty.
     if not covers:
         return SymbolicLog([], [], start, whole.log_end)
     return SymbolicLog(whole.epochs[covers - 1 :], [start, *whole.starts[covers:]], start, whole.log_end)
 
 
 def fetch_step_with_deleted_records(path: ProofPath, leader_entries: int, follower_entries: int) -> None:
-    """Prove that a fetch truncates nothing that the whole logs shared; both began at offset 0 and deleted any part."""
+    """Prove that a fetch truncates nothing that the whole logs shared.
+
+    The whole logs begin at offset 0; leader and follower are what is left after each has deleted any number of records.
+    """
     whole_leader, whole_follower = two_logs(path, leader_entries, follower_entries)
     path.assume(z3.And(whole_leader.log_start == 0, whole_follower.log_start == 0))
     leader, follower = remainder(path, "leader", whole_leader), remainder(path, "follower", whole_follower)

@@ -2,6 +2,10 @@
 
 Nothing here is shared with impl.rules: a record's epoch, well-formedness and the longest common prefix are stated from
 their meaning, so a rule and its statement cannot be wrong together.
+
+The epoch cache of a log is two parallel columns: `epochs`, and `starts`, the offset of the first record of each. A symbolic
+log has z3 terms in them. What "states" something returns a z3 formula; what "assumes" it adds the formula to the path, the
+run of the lemma (`engine/paths.py`).
 """
 
 from dataclasses import dataclass
@@ -37,7 +41,7 @@ class LogValue:
 
 @dataclass(frozen=True)
 class SymbolicLog:
-    """A replica's log: parallel cache entries, log start and log end. Members are terms; the length is known."""
+    """A replica's log, with z3 terms for all numbers; how many cache entries there are is known."""
 
     epochs: list[Any]
     starts: list[Any]
@@ -69,11 +73,11 @@ class SymbolicLog:
         return z3.And(self.starts[0] == self.log_start, self.starts[-1] <= self.log_end)
 
     def well_formed(self) -> Any:
-        """State all promises of a log."""
+        """State all that is true of a real log: its ends are in order, its cache strictly increases and covers it."""
         return z3.And(self.log_start >= 0, self.log_start <= self.log_end, self.strictly_increasing(), self.covers())
 
     def describe(self, model: Any) -> "LogValue":
-        """Return the log in a model."""
+        """Return the log with the numbers that it has in a z3 `model`."""
         return LogValue(
             tuple(evaluate(model, self.epochs)),
             tuple(evaluate(model, self.starts)),
@@ -83,7 +87,7 @@ class SymbolicLog:
 
 
 def fresh_log(path: ProofPath, name: str, entries: int) -> SymbolicLog:
-    """Return a log with `entries` cache entries about which nothing is assumed."""
+    """Return a log with `entries` cache entries, about which nothing is assumed but that its ends are in order."""
     log = SymbolicLog(
         [path.integer(f"{name}.epoch{i}", 0, show=False) for i in range(entries)],
         [path.integer(f"{name}.start{i}", 0, show=False) for i in range(entries)],
@@ -96,27 +100,30 @@ def fresh_log(path: ProofPath, name: str, entries: int) -> SymbolicLog:
 
 
 def increasing_log(path: ProofPath, name: str, entries: int) -> SymbolicLog:
-    """Return a log whose cache strictly increases; it need not cover the log."""
+    """Return a log with `entries` cache entries that strictly increase (a premise); they need not cover the log."""
     log = fresh_log(path, name, entries)
     path.assume(path.once(f"{name} increases", log.strictly_increasing), INCREASING)
     return log
 
 
 def well_formed_log(path: ProofPath, name: str, entries: int) -> SymbolicLog:
-    """Return a log with `entries` cache entries that keeps its promises."""
+    """Return a log with `entries` cache entries that strictly increase and cover the log (two premises)."""
     log = increasing_log(path, name, entries)
     path.assume(path.once(f"{name} covers", log.covers), COVERING)
     return log
 
 
 def same_epochs(a: SymbolicLog, b: SymbolicLog) -> list[tuple[Any, Any]]:
-    """Return the offsets where an epoch may change, each with the statement that both logs hold the same epoch there."""
+    """Return pairs of an offset and the statement that both logs hold the same epoch there, for all offsets that matter."""
     # Epochs change only where an entry starts: logs that agree at these offsets agree everywhere in between.
     return [(o, a.epoch_at(o) == b.epoch_at(o)) for o in [comparable_from(a, b), *a.starts, *b.starts]]
 
 
 def agree_below(low: Any, high: Any, same: list[tuple[Any, Any]]) -> Any:
-    """State that both logs hold the same epoch at every offset in [low, high); from `low` on they are comparable."""
+    """State that two logs hold the same epoch at every offset in [low, high).
+
+    `same` is their `same_epochs`; `low` is at or above the first offset that both may hold.
+    """
     return all_of(z3.Implies(z3.And(low <= o, o < high), equal) for o, equal in same)
 
 
@@ -146,7 +153,10 @@ def one_past(a: SymbolicLog, b: SymbolicLog) -> Any:
 
 
 def _one_start(a: SymbolicLog, b: SymbolicLog, start_a: Any, start_b: Any) -> Any:
-    """State that two starts are the same, where a log start above it may hide one of them."""
+    """State that an epoch starts at the same offset in both logs, as far as can be seen.
+
+    A log whose records below its log start are deleted gives that log start as the start of the epoch it falls into.
+    """
     return higher(start_a, b.log_start) == higher(start_b, a.log_start)
 
 

@@ -3,6 +3,12 @@
 Offsets and epochs are unbounded, caches have a known number of entries. Each row is stated from its meaning in Kafka
 (LeaderEpochFileCache#endOffsetFor, AbstractFetcherThread#getOffsetTruncationState, Partition#readRecords), not from the
 text of the rule.
+
+Every lemma takes a path, the run on which it assumes and sets goals, and `entries`, how many entries the cache has.
+`path.call` runs a rule of `impl.rules` on terms; the three most used return
+`end_offset_for`: (epoch, end offset), the response of OffsetsForLeaderEpoch, both UNDEFINED when the leader has none;
+`truncation_target`: (row of the table T1 to T5, offset to truncate at, done: whether the follower asks no more);
+`fetch_decision`: (READ, DIVERGING or OUT_OF_RANGE, and the diverging epoch and its end offset).
 """
 
 from typing import Any, NamedTuple
@@ -27,7 +33,7 @@ class ResponseRow(NamedTuple):
 
 
 def expected_response(log: SymbolicLog, requested: Any) -> list[ResponseRow]:
-    """Return the response table; the conditions of its rows are disjoint and complete."""
+    """Return the rows of the response table for a `requested` epoch; their conditions are disjoint and complete."""
     none = ResponseRow("L1: undefined epoch has no response", requested == UNDEFINED, UNDEFINED, UNDEFINED)
     if len(log) == 0:
         return [none, ResponseRow("L3: empty cache has no response", requested >= 0, UNDEFINED, UNDEFINED)]
@@ -111,6 +117,7 @@ def truncation_table(path: ProofPath, entries: int) -> None:
     t3 = z3.And(answered, all_of(e < leader_epoch for e in log.epochs))
 
     def row_is(number: int, offset: Any, completed: bool) -> Any:
+        """State that the rule takes this row, truncates at this offset, and is done or not."""
         return z3.And(row == number, target == offset, z3.BoolVal(completed) == done)
 
     path.goal("T1: no response truncates at the fetch offset", z3.Implies(t1, row_is(1, fetch_offset, True)))
@@ -163,15 +170,20 @@ def row_t2_is_redundant(path: ProofPath, entries: int) -> None:
 
 
 def divergence_table(path: ProofPath, entries: int) -> None:
-    """Prove the table of READ, DIVERGING and OUT_OF_RANGE, and the promise of READ."""
+    """Prove when a leader reads, diverges or is out of range for a fetch.
+
+    Also the promise of READ: it starts inside the log, and no record before it is newer than the fetch's last epoch.
+    """
     log = well_formed_log(path, "leader", entries)
     fetch_offset = path.integer("fetch_offset", low=0)
     last = path.integer("last_fetched_epoch", low=UNDEFINED)
     decision, epoch, end = path.call(
         "fetch_decision", log.epochs, log.starts, log.log_start, log.log_end, fetch_offset, last
     )
+    # A fetch without a last fetched epoch, as a follower with an empty cache sends it.
     absent = last == UNDEFINED
     too_low = fetch_offset < log.log_start
+    # An epoch newer than the whole cache: OffsetsForLeaderEpoch would have no response (row L3).
     unanswered = z3.And(z3.Not(absent), all_of(e < last for e in log.epochs))
     # The response as one term: the rows are disjoint, so their order does not matter.
     response_epoch: Any = last
@@ -179,6 +191,7 @@ def divergence_table(path: ProofPath, entries: int) -> None:
     for row in expected_response(log, last):
         response_epoch = z3.If(row.condition, row.epoch, response_epoch)
         response_end = z3.If(row.condition, row.end, response_end)
+    # The two columns of the table: without an epoch only offsets are compared.
     plain_out = z3.And(absent, z3.Or(too_low, fetch_offset > log.log_end))
     out = z3.Or(plain_out, z3.And(z3.Not(absent), z3.Or(unanswered, too_low)))
     diverges = z3.And(z3.Not(absent), z3.Not(out), z3.Or(response_epoch < last, response_end < fetch_offset))
@@ -227,7 +240,7 @@ def assign(path: ProofPath, entries: int) -> None:
     epoch, start = path.integer("epoch", low=0), path.integer("start", low=0)
     keeps = path.call("assign_keeps", log.epochs, log.starts, epoch, start)
     nothing_to_do = z3.And(epoch == log.latest(), log.starts[-1] <= start) if entries else z3.BoolVal(False)
-    # The rule returns a constant on this path; on the others a count.
+    # The rule returns the plain constant UNDEFINED on the path where there is nothing to do; on the others a count.
     if isinstance(keeps, int) and keeps == UNDEFINED:
         path.goal("nothing to do only for the latest epoch, not before its start", nothing_to_do)
         return
@@ -257,6 +270,7 @@ def truncate_from_end(path: ProofPath, entries: int) -> None:
         )
     offset = path.integer("offset", low=0)
     for count in range(entries + 1):
+        # A truncation below the log start leaves an empty log there.
         after = SymbolicLog(log.epochs[:count], log.starts[:count], lower(log.log_start, end), lower(log.log_end, end))
         here = z3.And(end >= 0, z3.IntVal(count) == keeps)
         path.goal("the log stays well formed", z3.Implies(here, after.well_formed()))

@@ -70,7 +70,7 @@ class ProbePartition:
 
     @property
     def entries(self) -> ReportedEpochEntries:
-        """The epoch cache that its leader must have."""
+        """The epoch cache that its leader must have: leader epochs, and the offset of the first record of each."""
         starts: dict[int, int] = {}
         for (base, _), epoch in zip(self.batches, self.epochs, strict=True):
             starts.setdefault(epoch, base)

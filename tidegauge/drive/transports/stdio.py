@@ -84,7 +84,7 @@ class Program:
         self._stderr_tail = b""
 
     def exchange(self, out: bytearray, seconds: float) -> bytes | None:
-        """See RunningProgram."""
+        """Write some of `out`, and return what was read: see RunningProgram. Keeps the end of stderr."""
         stdin, stdout, stderr = self._stdin, self._stdout, self._stderr
         if stdin is None or stdout is None or stderr is None:
             return None
@@ -114,14 +114,14 @@ class Program:
         return self._stderr_tail.decode("utf-8", "backslashreplace").strip()
 
     def how_it_ended(self) -> str:
-        """See RunningProgram."""
+        """Return how the program ended, or that it has only closed its stdout."""
         try:
             return f"it ended with exit code {self._process.wait(1.0)}"
         except subprocess.TimeoutExpired:
             return "it closed its stdout"
 
     def close(self, patience: float) -> None:
-        """See RunningProgram."""
+        """Close the pipes, and kill the program if it has not ended after `patience` seconds."""
         for stream in (self._stdin, self._stdout, self._stderr):
             if stream is not None:
                 stream.close()

@@ -106,6 +106,7 @@ def _fixed(form: str) -> Codec:
         out += packed.pack(value)
 
     def read(cursor: Cursor) -> Any:
+        """Read the number. Raises struct.error when there are too few bytes."""
         (value,) = packed.unpack_from(cursor.data, cursor.at)
         cursor.at += packed.size
         return value
@@ -132,6 +133,7 @@ def _sized(form: str, pack: Callable[[Any], bytes], unpack: Callable[[bytes], An
         length = _length(flexible, form)
 
         def write(out: bytearray, value: Any) -> None:
+            """Append the length and the bytes of a value, or -1 for null. Raises WireError for null where it cannot be."""
             if value is None:
                 _refuse_null(nullable)
                 length.write(out, -1)
@@ -141,6 +143,7 @@ def _sized(form: str, pack: Callable[[Any], bytes], unpack: Callable[[bytes], An
             out += data
 
         def read(cursor: Cursor) -> Any:
+            """Read the length, then so many bytes; a negative length is null."""
             size = length.read(cursor)
             if size < 0:
                 _refuse_null(nullable)
@@ -163,6 +166,7 @@ def array(element: Codec, flexible: bool, nullable: bool) -> Codec:
     length = _length(flexible, ">i")
 
     def write(out: bytearray, values: Any) -> None:
+        """Append the number of values, then each; or -1 for null."""
         if values is None:
             _refuse_null(nullable)
             length.write(out, -1)
@@ -172,6 +176,7 @@ def array(element: Codec, flexible: bool, nullable: bool) -> Codec:
             element.write(out, value)
 
     def read(cursor: Cursor) -> Any:
+        """Read the number of values, then each; a negative number is null. Raises IndexError for too many."""
         size = length.read(cursor)
         if size < 0:
             _refuse_null(nullable)
@@ -287,6 +292,7 @@ class Compiler:
         where, flexible = f"{self._message} version {self._version}", self._flexible
 
         def write(out: bytearray, value: WireMessage) -> None:
+            """Append the fields of a struct; refuse others than this version has (`_check_absent`)."""
             if not value.keys() <= names:
                 _check_absent(value.keys() - names, value, absent, where)
             for part in parts:
@@ -295,6 +301,7 @@ class Compiler:
                 _write_tagged(out, tagged_fields, defaults, value)
 
         def read(cursor: Cursor) -> WireMessage:
+            """Read the struct's fields in their order, the tagged ones last."""
             value: WireMessage = {}
             for part in parts:
                 part.read(cursor, value)
@@ -314,7 +321,7 @@ class Compiler:
         return self._version in versions_of(definition.get("versions", definition.get("taggedVersions")))
 
     def _field(self, definition: Definition) -> Codec:
-        """Return the codec of a field in this version."""
+        """Return the codec of a field in this version: that of its type, which may be an array."""
         # A field may be left inflexible in a flexible version: the client id of a request header is.
         flexible = self._flexible and definition.get("flexibleVersions") != "none"
         nullable = self._version in versions_of(definition.get("nullableVersions"))
@@ -381,6 +388,7 @@ def _numbers(fields: Sequence[_Field]) -> _Part:
     values_of = itemgetter(*names)
 
     def write(out: bytearray, value: WireMessage) -> None:
+        """Append all of the numbers at once, with defaults in place of those that the message does not have."""
         try:
             values = values_of(value)
         except KeyError:  # some have their defaults
@@ -460,9 +468,10 @@ def _read_tagged(cursor: Cursor, tagged: Mapping[int, _Field], value: WireMessag
 
 
 def _nullable(inner: Codec) -> Codec:
-    """Return the codec of a struct that may be null: one byte before it says so, -1 or 1."""
+    """Return the codec of a struct that may be null: the byte before it is -1 for null, else 1."""
 
     def write(out: bytearray, value: Any) -> None:
+        """Append the byte, and the struct unless it is null."""
         out += b"\xff" if value is None else b"\x01"
         if value is not None:
             inner.write(out, value)
@@ -573,7 +582,7 @@ class Messages:
         return version in versions_of(self._definition(name).get("flexibleVersions"))
 
     def write(self, name: str, version: int, message: WireMessage) -> bytes:
-        """Encode a message. Raises WireError."""
+        """Encode a message in a version. Raises WireError for an unknown version, or fields that it does not have."""
         out = bytearray()
         self._codec(name, version).write(out, message)
         return bytes(out)

@@ -167,6 +167,7 @@ class Conditions:
     """
 
     def __init__(self) -> None:
+        """Begin with no task that waits."""
         self._waiting: dict[asyncio.Future[bool], Callable[[], bool]] = {}
         """By the future that a task awaits, the condition that sets it."""
         self._problem: BaseException | None = None

@@ -16,6 +16,7 @@ class ToyReplica:
     """
 
     def __init__(self, peers: list[int], min_isr: int, *, bug: bool = False) -> None:
+        """Begin with an empty log, and without metadata."""
         self.bug, self.peers, self.min_isr = bug, peers, min_isr
         self.log: list[int] = []
         self.cache: list[tuple[int, int]] = []  # (epoch, first offset)

@@ -14,6 +14,7 @@ class Replica:
     """
 
     def __init__(self, peers, min_insync_replicas):
+        """Begin with an empty log, and without metadata."""
         self.log, self.cache, self.hw = [], [], 0  # leader epochs of the records; (epoch, first offset)
         self.leader = self.epoch = self.partition_epoch = NONE
         self.isr, self.proposed, self.ends, self.epoch_start = [], None, {}, 0

@@ -44,6 +44,7 @@ def _started_at(*steps: tuple[int, int]) -> Callable[[Fixtures], Script]:
     """Make a script of deletions, one per step: the offset to delete up to, and the log start after it."""
 
     def script(fixtures: Fixtures) -> Script:
+        """Delete up to each offset in turn, and expect the log start in the response, then in that of a fetch."""
         partition = _written(fixtures)
         for offset, log_start in steps:
             yield _deleted(partition, offset, log_start)

@@ -30,6 +30,7 @@ def ends(choose_partition: ChoosePartition, choose_epochs: ChooseEpochs) -> Call
     """Make a script that asks by OffsetsForLeaderEpoch where some epochs end."""
 
     def script(fixtures: Fixtures) -> Script:
+        """Expect for each epoch the end that follows from what was written to the partition."""
         partition = choose_partition(fixtures)
         for epoch in choose_epochs(partition):
             # The leader may respond with an older epoch, the largest that it has up to the one in the request.
@@ -44,6 +45,7 @@ def diverges(choose_partition: ChoosePartition, choose_fetches: ChooseFetches) -
     """Make a script of fetches as a follower sends them, with the epoch of the last record that it has."""
 
     def script(fixtures: Fixtures) -> Script:
+        """Expect for each fetch what follows from what was written to the partition."""
         partition = choose_partition(fixtures)
         for last_epoch, offset in choose_fetches(partition):
             expected = expected_fetch(partition, last_epoch, offset)

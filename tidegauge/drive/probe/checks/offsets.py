@@ -67,6 +67,7 @@ def _by_timestamp(choose: Callable[[ProbePartition], Iterable[int]]) -> Callable
     """
 
     def script(fixtures: Fixtures) -> Script:
+        """Expect for each timestamp the first record of the shared log that is not older."""
         partition = fixtures.log()
         for timestamp in choose(partition):
             # The log starts at 0: the index of a timestamp is the offset of its record.

@@ -27,6 +27,7 @@ def _every_version(name: str, make_request: VersionedRequest) -> Callable[[Fixtu
     """Make the script that sends a request in each version that the broker offers of it."""
 
     def script(fixtures: Fixtures) -> Script:
+        """Send the request in each version, and expect its fields and no error."""
         # Other checks read the shared log, so nothing may be written to it.
         partition = fixtures.fresh() if name == "Produce" else fixtures.log()
         for version in partition.connection.versions[name]:

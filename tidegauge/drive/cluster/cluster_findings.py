@@ -355,12 +355,12 @@ def _take(builder: PathBuilder, before: Cluster, label: Label) -> bool:
 
 def _is_sent(builder: PathBuilder, before: Cluster, follower: int, leader: int) -> bool:
     """Return whether a follower has the same request in flight to a leader as in the scenario."""
-    request, wanted = builder.request(follower, leader), before.network[follower][leader]
+    request, in_scenario = builder.request(follower, leader), before.network[follower][leader]
     # An OffsetsForLeaderEpoch request is not compared: any request will do.
-    if request is None or not isinstance(wanted, FetchRequest):
+    if request is None or not isinstance(in_scenario, FetchRequest):
         return request is not None
     fields = request["current_leader_epoch"], request.get("fetch_offset"), request.get("last_fetched_epoch")
-    return fields == (wanted.current_leader_epoch, wanted.fetch_offset, wanted.last_fetched_epoch)
+    return fields == (in_scenario.current_leader_epoch, in_scenario.fetch_offset, in_scenario.last_fetched_epoch)
 
 
 def _erased_proposal(builder: PathBuilder) -> Iterator[StepTried]:

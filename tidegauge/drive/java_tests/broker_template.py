@@ -47,8 +47,8 @@ EXPORTED = Capabilities(
 def unexported(case: BrokerCase, reference: BrokerReference, release: str, difference: Difference[BrokerCase] | None) -> str:
     """Return why a path has no test for a release; empty if it has one. `difference`: what the test has to show, if any."""
     if parse_release(release_of_version(release).release) < FIRST_EXPORTED:
-        wanted = ".".join(map(str, FIRST_EXPORTED))
-        return f"a broker of {release}, whose Partition has another form than since {wanted}"
+        first = ".".join(map(str, FIRST_EXPORTED))
+        return f"a broker of {release}, whose Partition has another form than since {first}"
     for step in case.path:
         if step[0] == "metadata" and step[1] != BROKER:
             return f"`metadata` with the leader {step[1]}: what a follower does is its fetcher thread's"

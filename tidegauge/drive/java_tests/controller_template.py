@@ -30,8 +30,8 @@ def unexported(
 ) -> str:
     """Return why a path has no test for a release; empty if it has one. `difference`: what the test has to show, if any."""
     if parse_release(release_of_version(release).release) < FIRST_EXPORTED:
-        wanted = ".".join(map(str, FIRST_EXPORTED))
-        return f"a controller of {release}, whose managers have other signatures than since {wanted}"
+        first = ".".join(map(str, FIRST_EXPORTED))
+        return f"a controller of {release}, whose managers have other signatures than since {first}"
     # Of a result the test asserts the error alone.
     in_result = () if difference is None or difference.fields != ("result",) else (difference.expected, difference.seen)
     if in_result and len({_error(report) for report in in_result}) == 1:

@@ -47,8 +47,8 @@ def is_follower(case: BrokerCase) -> bool:
 def unexported(case: BrokerCase, reference: BrokerReference, release: str, difference: Difference[BrokerCase] | None) -> str:
     """Return why a path has no test for a release; empty if it has one. `difference`: what the test has to show, if any."""
     if parse_release(release_of_version(release).release)[:2] != EXPORTED:
-        wanted = ".".join(map(str, EXPORTED))
-        return f"a follower of {release}, whose fetcher thread has another form than in {wanted}"
+        exported = ".".join(map(str, EXPORTED))
+        return f"a follower of {release}, whose fetcher thread has another form than in {exported}"
     if len(case.opening.peers) > 1:
         return "a follower of several peers, each with a fetch under way"
     responses = [arguments_of(step) for step in case.path if step[0] == "fetch_response"]

@@ -206,8 +206,8 @@ LAYOUTS: Mapping[str, Callable[[Path], list[Path]]] = MappingProxyType(
 
 def _few(names: Sequence[str]) -> str:
     """Return the first names as a list in a message, and the number of the others."""
-    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
-    return ", ".join(names[:SHOWN_NAMES]) + more
+    others = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+    return ", ".join(names[:SHOWN_NAMES]) + others
 
 
 # The jars of a release of Kafka, fetched by Maven's ordinary client into the user's cache.

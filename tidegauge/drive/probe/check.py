@@ -109,10 +109,10 @@ def check_exchange(expectation: Expectation) -> WireMessage:
     fields = (
         session_response(response) if REPORTED in expectation.expected else partition_in(expectation.call.name, response)
     )
-    for name, wanted in expectation.expected.items():
+    for name, value in expectation.expected.items():
         # Some of the batches are enough for now: `_fetch_remaining` compares the others (rule 4 of this file).
-        if not _matches(fields.get(name), wanted) and not (name in (BATCHES, EPOCHS) and _is_prefix(fields[name], wanted)):
-            raise FailedError(f"{name}: expected {_value_text(name, wanted)}; seen {_value_text(name, fields.get(name))}")
+        if not _matches(fields.get(name), value) and not (name in (BATCHES, EPOCHS) and _is_prefix(fields[name], value)):
+            raise FailedError(f"{name}: expected {_value_text(name, value)}; seen {_value_text(name, fields.get(name))}")
     return _fetch_remaining(expectation, expectation.expected, fields)
 
 
@@ -225,9 +225,9 @@ def batches_in(data: bytes) -> list[tuple[int, int, int]]:
     return batches
 
 
-def _matches(value: Any, wanted: Any) -> bool:
-    """Return whether a field has the wanted value, or one of a frozenset of wanted values."""
-    return value in wanted if isinstance(wanted, frozenset) else bool(value == wanted)
+def _matches(value: Any, expected: Any) -> bool:
+    """Return whether a field has the expected value, or one of a frozenset of expected values."""
+    return value in expected if isinstance(expected, frozenset) else bool(value == expected)
 
 
 def _value_text(name: str, value: Any) -> str:

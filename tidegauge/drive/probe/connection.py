@@ -376,9 +376,13 @@ def shipped_messages() -> Messages:
 
 def pack_definitions(jars: Path) -> bytes:
     """Return the content of PACKED for the release with its jars in the folder `jars`; the same jars give the same bytes."""
-    wanted = {f"{name}{side}" for name in REQUESTS for side in ("Request", "Response")}
+    message_names = {f"{name}{side}" for name in REQUESTS for side in ("Request", "Response")}
     definitions = sorted(
-        (definition for definition in definitions_in(jars.glob("kafka-clients-*.jar")) if definition["name"] in wanted),
+        (
+            definition
+            for definition in definitions_in(jars.glob("kafka-clients-*.jar"))
+            if definition["name"] in message_names
+        ),
         key=itemgetter("name"),
     )
     origin = f"common/message/*.json in kafka-clients-{find_build(jars).version}.jar, without comments and explanations"

@@ -190,8 +190,8 @@ class Fixtures:
         """
         partitions = [{"partitionIndex": 0, "replicas": replicas}]
         self._topics.administer("AlterPartitionReassignments", {"topics": [{"name": name, "partitions": partitions}]})
-        wanted = {"topic": name, "partitions": [0]}
-        self._topics.administer("ElectLeaders", {"electionType": PREFERRED, "topicPartitions": [wanted]})
+        topic = {"topic": name, "partitions": [0]}
+        self._topics.administer("ElectLeaders", {"electionType": PREFERRED, "topicPartitions": [topic]})
 
 
 def append_batch(partition: ProbePartition, records: int = 1) -> None:

@@ -226,8 +226,8 @@ def _options(path: str) -> Mapping[str, str]:
     options = {SAME_AS.get(name, name): value.strip() for name, value in options.items()}
     for name in options:
         if name.startswith(("security.", "sasl.", "ssl.")) and name not in OPTIONS:
-            known = ", ".join(sorted({*OPTIONS, *SAME_AS}))
-            raise UsageError(f"{visible(path)}: expected of the options of security one of {known}; seen {shown(name)}")
+            names = ", ".join(sorted({*OPTIONS, *SAME_AS}))
+            raise UsageError(f"{visible(path)}: expected of the options of security one of {names}; seen {shown(name)}")
     return options
 
 

@@ -126,9 +126,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             parameters = [pytest.param(None, id="none", marks=pytest.mark.skip(NO_COMMAND))]
         else:
             path = _setting(metafunc.config, "expected-failures")
-            known = known_failures(metafunc.config.rootpath / Path(path), suite.ids) if path else {}
+            failures = known_failures(metafunc.config.rootpath / Path(path), suite.ids) if path else {}
             parameters = [
-                pytest.param(PluginCase(suite, name), id=name, marks=_xfail(known[name]) if name in known else ())
+                pytest.param(PluginCase(suite, name), id=name, marks=_xfail(failures[name]) if name in failures else ())
                 for name in suite.ids
             ]
     except TidegaugeError as problem:

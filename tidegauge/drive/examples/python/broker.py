@@ -22,8 +22,8 @@ class Replica:
 
     def metadata(self, leader, leader_epoch, partition_epoch, isr):
         """Take the controller's registration of the partition."""
-        known = (self.leader, leader_epoch, partition_epoch) == (ME, self.epoch, self.partition_epoch)
-        if partition_epoch < self.partition_epoch or known:
+        is_known = (self.leader, leader_epoch, partition_epoch) == (ME, self.epoch, self.partition_epoch)
+        if partition_epoch < self.partition_epoch or is_known:
             return
         # In another epoch a follower may have truncated: what it once had says nothing any more.
         if leader_epoch > self.epoch:
@@ -58,11 +58,11 @@ class Replica:
         """Return the largest epoch up to this one, and the offset where it ends."""
         if not self.cache or epoch > self.cache[-1][0]:
             return NONE, NONE
-        known = [entry for entry in self.cache if entry[0] <= epoch]
-        if not known:
+        earlier = [entry for entry in self.cache if entry[0] <= epoch]
+        if not earlier:
             return epoch, self.cache[0][1]
-        later = [start for begun, start in self.cache if begun > epoch]
-        return known[-1][0], later[0] if later else len(self.log)
+        later_starts = [start for entry_epoch, start in self.cache if entry_epoch > epoch]
+        return earlier[-1][0], later_starts[0] if later_starts else len(self.log)
 
     def fetch(self, peer, current_leader_epoch, fetch_offset, last_fetched_epoch, may_join):
         """Respond to a follower's fetch; `may_join`: whether the metadata allows it to join the ISR."""

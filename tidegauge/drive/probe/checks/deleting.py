@@ -58,7 +58,7 @@ def _refused(*offsets: int) -> Callable[[Fixtures], Script]:
     """Make the script of deletions up to these offsets, which are out of range and change nothing."""
 
     def script(fixtures: Fixtures) -> Script:
-        """Expect that each offset is refused, and the log start stays."""
+        """Expect that a deletion up to each of the offsets is refused, and that the log start has not moved in the end."""
         partition = _written(fixtures)
         for offset in offsets:
             yield Expectation(

@@ -140,7 +140,7 @@ def lacks(case: BrokerCase, profile: Profile, capabilities: Capabilities) -> str
 
 
 def seen_by(session: Session, me: int) -> tuple[ReferenceBroker, Path]:
-    """Return the path of broker `me` in the session, and the reference's state of that broker at its end (state first)."""
+    """Return (state, path): the steps that give broker `me` its part of a session, and the reference's state after them."""
     rename, start = graph_projection.renaming(me), session.states[0]
     opening = Opening(tuple(range(BROKER + 1, BROKER + session.brokers)), start.model.bounds.min_insync_replicas)
     state, path = opened(opening, session.profile), list[Step]()

@@ -149,6 +149,7 @@ def probe(
     notes: list[str] = []
 
     def note(line: str) -> None:
+        """Put a line into the report, and warn with it at once."""
         notes.append(line)
         warn(line)
 

@@ -321,6 +321,7 @@ def staying_with(host: str, dial: SecureDial, *, follow_metadata: bool) -> Dial:
         if named.lower() == host.lower():
             return dial(named, port, named)
         addresses = _addresses(named, port)
+        # Rule 2: a loopback address is connected to only if the user's own host has one.
         loopback_too = any(map(_is_loopback, addresses)) and any(map(_is_loopback, _addresses(host, port)))
         for address in addresses:
             refusal = _refusal(address) or ("a loopback address" if _is_loopback(address) and not loopback_too else "")

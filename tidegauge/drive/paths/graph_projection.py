@@ -3,7 +3,8 @@
 A graph has the states and transitions of a model of a whole cluster. A local state (Local) is the part of a state that one
 broker has, as a tuple. An input is what a transition gives that broker (a message, metadata, a client's request, a crash),
 as a step of the contract with the driven broker; NEXT in it stands for the next partition epoch. `me` is the id of that
-broker in the model.
+broker in the model. A transition is given as `before`, `label`, `after`: the states around it, its action with arguments. A
+`rename` is a function from ids in the model to ids in steps (rule 1).
 
 Rules of this file
 

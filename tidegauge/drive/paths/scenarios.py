@@ -3,6 +3,7 @@
 A scenario is a file of commands that let something happen in a cluster of a model. Playing it gives a session, which has the
 states and transitions (labels) of the cluster. A path has the steps of the contract for one broker of it, which is called
 `me` here and numbered as in the session: 0 is b1. The broker under test plays the path, the reference says what to expect.
+`before` and `after` are the states of the cluster around a transition.
 """
 
 from collections.abc import Iterator, Sequence

@@ -129,8 +129,9 @@ class ProbePartition:
         """Make a fetch that has no bytes to wait for (min bytes 0).
 
         `current`, `last`: the current leader epoch and the last fetched epoch that it carries. `replica`: the replica id of
-        the sender. `max_wait`: in milliseconds. `session`, `epoch`: session id and session epoch, by default of no session.
-        `index`: the number of the partition. `version`: by default the newest that can name the topic.
+        the sender. `max_bytes`: of the partition and of the response. `max_wait`: in milliseconds. `session`, `epoch`:
+        session id and session epoch, by default of no session. `index`: the number of the partition. `version`: by default
+        the newest that can name the topic.
         """
         if version is None:
             # A broker that gives topics no ids is fetched from by name.

@@ -284,7 +284,7 @@ class Topics:
         return (self.first, *self._connections.values())
 
     def _request_creation(self, name: str, config: Mapping[str, str], replicas: list[int] | None) -> None:
-        """Send CreateTopics, and note for the cleanup whether the topic may exist.
+        """Send CreateTopics, and note for the cleanup whether the topic may exist. Arguments as in `create`.
 
         Raises UndecidedError where the broker refuses, UsageError for a topic that exists, NoResponseError.
         """

@@ -27,7 +27,7 @@ ChooseFetches = Callable[[ProbePartition], Iterable[tuple[int, int]]]
 
 
 def ends(choose_partition: ChoosePartition, choose_epochs: ChooseEpochs) -> Callable[[Fixtures], Script]:
-    """Make a script that asks by OffsetsForLeaderEpoch where some epochs end."""
+    """Make a script of OffsetsForLeaderEpoch requests, for the ends of the epochs that `choose_epochs` returns."""
 
     def script(fixtures: Fixtures) -> Script:
         """Expect for each epoch the end that follows from what was written to the partition."""
@@ -42,7 +42,10 @@ def ends(choose_partition: ChoosePartition, choose_epochs: ChooseEpochs) -> Call
 
 
 def diverges(choose_partition: ChoosePartition, choose_fetches: ChooseFetches) -> Callable[[Fixtures], Script]:
-    """Make a script of fetches as a follower sends them, with the epoch of the last record that it has."""
+    """Make a script of fetches as a follower's, with each (last fetched epoch, offset) that `choose_fetches` returns.
+
+    They read, diverge or are out of range: `expected_fetch`.
+    """
 
     def script(fixtures: Fixtures) -> Script:
         """Expect for each fetch what follows from what was written to the partition."""

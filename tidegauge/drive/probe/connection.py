@@ -139,9 +139,12 @@ class _InterruptibleWire:
 
 
 def heeding(dial: Dial, heed: Callable[[], None]) -> Dial:
-    """Return a dial for connections that call `heed`, which may raise KeyboardInterrupt, before each request."""
-    # Ctrl-C is heeded only while no request is in flight: a topic whose creation is under way would come to exist after the
-    # others were deleted.
+    """Return a dial for connections that call `heed` before each request and while they wait for a response.
+
+    `heed` raises KeyboardInterrupt if there was a Ctrl-C, which is deferred until then (util/interrupts.py).
+    """
+    # At these points it is known whether a request is unanswered: a topic whose creation is still under way can be waited for
+    # and deleted.
     return lambda host, port: _InterruptibleWire(dial(host, port), heed)
 
 

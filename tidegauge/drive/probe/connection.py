@@ -143,8 +143,8 @@ def heeding(dial: Dial, heed: Callable[[], None]) -> Dial:
 
     `heed` raises KeyboardInterrupt if there was a Ctrl-C, which is deferred until then (util/interrupts.py).
     """
-    # At these points it is known whether a request is unanswered: a topic whose creation is still under way can be waited for
-    # and deleted.
+    # At these points it is known whether a request is unanswered: a topic whose creation is still under way can be waited
+    # for and deleted.
     return lambda host, port: _InterruptibleWire(dial(host, port), heed)
 
 

@@ -180,7 +180,7 @@ def test_a_cached_offset_lets_a_peer_into_the_isr() -> None:
 @pytest.mark.parametrize("graph", OF_SESSIONS)
 def test_a_cover_of_sessions_takes_every_fetch_in_one(graph: str) -> None:
     made = cover_of(graph, FETCH_TRUNCATION)
-    assert (made.taken, made.unreached) == (made.local_steps, 0)
+    assert (made.steps_taken, made.unreached) == (made.local_steps, 0)
     assert all(any(taken[0] in IN_SESSION for taken in case.path) for case in made.cases)
     able = Capabilities("keeps none", EVERYTHING.can - IN_SESSION, EVERYTHING.reports)
     assert cover_of(graph, FETCH_TRUNCATION, able).cases == ()

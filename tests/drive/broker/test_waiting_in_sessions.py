@@ -148,7 +148,7 @@ def test_a_fetch_that_waits_in_a_session_is_told(name: str) -> None:
 
 def test_a_cover_takes_every_fetch_that_waits_in_a_session() -> None:
     made = cover_of(GRAPH, FETCH_TRUNCATION)
-    assert (made.taken, made.unreached) == (made.local_steps, 0)
+    assert (made.steps_taken, made.unreached) == (made.local_steps, 0)
     assert all(any(taken[0] == IN_SESSION_AND_WAIT for taken in case.path) for case in made.cases)
     able = Capabilities("none wait there", EVERYTHING.can - {IN_SESSION_AND_WAIT}, EVERYTHING.reports)
     assert cover_of(GRAPH, FETCH_TRUNCATION, able).cases == ()

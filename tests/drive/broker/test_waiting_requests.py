@@ -133,7 +133,7 @@ def test_a_divergence_does_not_wait() -> None:
 @pytest.mark.parametrize("graph", ["waits", "both"])
 def test_a_cover_of_waiting_fetches_takes_only_what_they_have_part_in(graph: str) -> None:
     made = cover_of(graph, FETCH_TRUNCATION)
-    assert made.taken == made.local_steps
+    assert made.steps_taken == made.local_steps
     assert made.unreached == 0
     assert all(any(taken[0] == "fetch_and_wait" for taken in case.path) for case in made.cases)
     able = Capabilities("none wait", EVERYTHING.can - {"fetch_and_wait"}, EVERYTHING.reports)

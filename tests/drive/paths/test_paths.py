@@ -28,7 +28,7 @@ def test_a_cover_takes_every_local_step_of_its_graph() -> None:
     """And knows of nothing that the graph gives a broker and the contract does not reach."""
     made = cover(SMALL, FETCH_TRUNCATION)
     assert (made.states, made.transitions) == (1848, 7329)
-    assert (made.taken, made.local_steps, made.unreached) == (382, 382, 0)
+    assert (made.steps_taken, made.local_steps, made.unreached) == (382, 382, 0)
     assert max(len(case.path) for case in made.cases) <= LONGEST + 2
 
 
@@ -36,7 +36,7 @@ def test_a_path_ends_its_process_seldom_and_every_local_step_is_taken_all_the_sa
     """Only what is beyond the third end of a shortest run is taken behind more of them."""
     made = cover(GRAPHS["acks"].inputs(FETCH_TRUNCATION), FETCH_TRUNCATION)
     ends = [sum(step[0] in ENDS for step in case.path) for case in made.cases]
-    assert made.taken == made.local_steps
+    assert made.steps_taken == made.local_steps
     assert max(ends) == MOST_ENDS
 
 
@@ -64,14 +64,14 @@ def test_the_same_seed_gives_the_same_paths_and_another_one_others() -> None:
     first, again, other = (cover(SMALL, FETCH_TRUNCATION, seed=seed) for seed in (0, 0, 1))
     assert first == again
     assert first.cases != other.cases
-    assert other.taken == 382
+    assert other.steps_taken == 382
 
 
 def test_what_a_broker_cannot_be_given_costs_coverage() -> None:
     can = EVERYTHING.can - {"fetch", "lag"}
     made = cover(SMALL, FETCH_TRUNCATION, Capabilities("some", can, EVERYTHING.reports))
     assert made.local_steps == 382
-    assert 0 < made.taken < 300
+    assert 0 < made.steps_taken < 300
     assert not {taken[0] for case in made.cases for taken in case.path} & {"fetch", "lag"}
 
 
@@ -89,7 +89,7 @@ def test_every_kind_of_graph_is_covered_for_other_generations_too(graph: DrivenG
     """And the reference of that generation agrees with itself on all of it."""
     switches = profile_named(profile)
     made = cover(graph.inputs(switches), switches)
-    assert made.taken == made.local_steps > 100
+    assert made.steps_taken == made.local_steps > 100
     assert made.unreached == unreached
     played = play(ReferenceNode(reference(switches)), made.cases, reference(switches))
     assert played.differences == ()
@@ -170,7 +170,7 @@ def test_the_whole_run_has_refusals_and_paths_that_tell_beside_the_cover() -> No
 def test_where_nothing_can_be_kept_the_cover_is_made_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert cover_of("small", FETCH_TRUNCATION).taken == 382
+    assert cover_of("small", FETCH_TRUNCATION).steps_taken == 382
 
 
 def test_an_unknown_graph_is_refused_with_those_there_are() -> None:
@@ -208,6 +208,6 @@ def test_rules_and_rows_are_counted() -> None:
 def test_the_graphs_that_are_shipped_are_covered(name: str) -> None:
     """Whole, as `tidegauge drive` takes them."""
     made = cover(GRAPHS[name].inputs(FETCH_TRUNCATION), FETCH_TRUNCATION)
-    assert made.taken == made.local_steps
+    assert made.steps_taken == made.local_steps
     assert made.unreached == (name == "isr")
     assert play(ReferenceNode(reference()), made.cases, reference()).differences == ()

@@ -1,11 +1,15 @@
-"""Findings as paths of a whole cluster, up to the read that lacks what was acknowledged.
+"""Findings (F1, F2, .. of docs/findings.md) as paths of a whole cluster, up to the read that lacks what was acknowledged.
+
+A *member* is a broker of the cluster, by its index from 0 on; broker 1 is member 0. A *builder* is a cluster under way: each
+of its methods lets something happen, and returns whether it did. A part of a path is a generator that calls such methods and
+yields (action, whether it happened) for each. `image` is the partition's registration as the controller has it.
 
 Rules of this file
 
 1. F1 and F2 are scenarios: each transition of their run is taken by the members themselves. A member's requests leave at
    once, so one that the scenario sends later is lost and sent again. F3 has no scenario; it is written here, step by step.
 2. What was acknowledged, and what the elected leader has then, is read from the members' reports, not from the model.
-3. In the end a consumer asks the leader that was elected for the latest offset, or where nobody leads every broker.
+3. In the end a consumer requests the latest offset of the elected leader, or of every broker where nobody leads.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -62,7 +66,7 @@ ELSEWHERE: Mapping[str, str] = MappingProxyType(
 
 
 class PlacedStep(NamedTuple):
-    """A step of the controller, after how many steps of brokers, and what it makes of the partition's registration."""
+    """A step of the controller. `place`: how many steps of brokers come before it; `text`: the registration after it."""
 
     place: int
     step: Step
@@ -73,28 +77,31 @@ class ControlledBuilder(PathBuilder):
     """A cluster under way whose controller takes the steps of its own contract: rule 1."""
 
     def __init__(self, members: Sequence[MemberModel], controller: Profile, opening: ClusterOpening, min_isr: int) -> None:
-        """Begin a cluster whose controller is of one generation, with an opening of its contract."""
+        """Begin a cluster. `controller`: its generation; `opening`: how the controller begins; `min_isr`: of the brokers."""
         super().__init__(members, controller, min_isr)
         self.reference, self._opening = reference(controller), opening
         self._control = self.reference.opened(opening)
-        self.taken: list[PlacedStep] = []
+        self.control_steps: list[PlacedStep] = []
 
     @property
     def case(self) -> ControllerCase:
         """The controller's part of the path."""
-        return ControllerCase(self._opening, tuple(taken.step for taken in self.taken))
+        return ControllerCase(self._opening, tuple(placed.step for placed in self.control_steps))
 
     def ask(self, *steps: Step) -> int:
-        """Have the controller take steps; return the error of the last one."""
+        """Have the controller take steps of its contract; return the error in the response to the last one."""
         error = NONE
         for step in steps:
             self._control, report = self.reference.take(self._control, step)
-            self.taken.append(PlacedStep(len(self), step, self._read(report["partitions"])))
+            self.control_steps.append(PlacedStep(len(self), step, self._update_image(report["partitions"])))
             error = (report["result"] or {}).get("error", NONE)
         return error
 
-    def _read(self, partitions: Mapping[str, Any]) -> str:
-        """Take over the registration that the controller has written; return it as text."""
+    def _update_image(self, partitions: Mapping[str, Any]) -> str:
+        """Take over the registration of the partition among those that the controller reports; return it as text.
+
+        Returns "" as long as the partition does not exist.
+        """
         registration = partitions.get(f"{TOPIC}-{PARTITION}")
         if registration is None:
             return ""
@@ -106,14 +113,18 @@ class ControlledBuilder(PathBuilder):
             isr=tuple(broker - 1 for broker in isr),
             partition_epoch=registration["partition_epoch"],
         )
-        listed = (",".join(map(str, brokers)) or "nobody" for brokers in (isr, elr))
-        return f"leader {leader if leader > 0 else 'none'}, epoch {epoch}; ISR {', eligible '.join(listed)}"
+        isr_text, elr_text = (",".join(map(str, brokers)) or "nobody" for brokers in (isr, elr))
+        return f"leader {leader if leader > 0 else 'none'}, epoch {epoch}; ISR {isr_text}, eligible {elr_text}"
 
     def judge(self, leader: int) -> bool:
-        """See PathBuilder."""
+        """Give the controller the proposal that a leader reports, as a step of its contract; return whether there is one.
+
+        The response is in flight then.
+        """
         proposal: Any = self._reports[leader][-1]["proposal"]
         if proposal is None or leader in self._verdicts:
             return False
+        # The leader has ids of its own for the others; the controller has member 0 as broker 1, and so on.
         brokers = {self.name_of(leader, other): other + 1 for other in range(len(self.members))}
         isr = tuple(sorted(brokers[name] for name in proposal["isr"]))
         epochs = proposal["leader_epoch"], proposal["partition_epoch"]
@@ -123,34 +134,37 @@ class ControlledBuilder(PathBuilder):
         return True
 
     def fence(self, member: int, preference: Sequence[int] = ()) -> bool:
-        """Do nothing: rule 2."""
+        """Do nothing: sessions are steps of the controller (rule 2 of this part)."""
         del member, preference
         return False
 
 
 StepTried = tuple[str, bool]
-"""A step by the name of its action, and whether it happened."""
+"""(name of the action, whether it happened)."""
 
 FindingPart = Callable[[ControlledBuilder], Iterator[StepTried]]
 
 
-def _begin(builder: ControlledBuilder, value: int, *before: Step) -> Iterator[StepTried]:
-    """Start both brokers, and create the topic with this min.insync.replicas."""
-    builder.ask(*before, *up(1, 2), topic((1, 2), min_isr=value))
+def _begin(builder: ControlledBuilder, topic_min_isr: int, *before: Step) -> Iterator[StepTried]:
+    """Start both brokers, create the topic with this min.insync.replicas, and append a record with acks=all.
+
+    `before`: steps of the controller that come first.
+    """
+    builder.ask(*before, *up(1, 2), topic((1, 2), min_isr=topic_min_isr))
     for member in (0, 1):
         yield "BecomeLeader", builder.read_metadata(member)
     yield "LeaderAppend", builder.append(0, -1)
 
 
 def _copied(builder: ControlledBuilder) -> Iterator[StepTried]:
-    """Let the second broker fetch the record and say so: it is acknowledged."""
+    """Let the second broker fetch the record, then fetch after it: thereby the record is committed and acknowledged."""
     for _ in range(2):
         yield "HandleFetch", builder.handle(1, 0, may_join=True)
         yield "HandleFetchResponse", builder.respond(1, 0)
 
 
 def _fence_and_stop(builder: ControlledBuilder, member: int) -> Iterator[StepTried]:
-    """Let a broker stop in order: it is fenced first."""
+    """Let the controller fence a broker, and then let the broker shut down in order."""
     builder.ask(fenced(member + 1))
     yield "StopBroker", builder.stop(member)
 
@@ -206,11 +220,14 @@ SCRIPTS: Mapping[str, tuple[int, FindingPart]] = MappingProxyType(
         "F13": (2, _switched_on_leaderless),
     }
 )
-"""By finding, the min.insync.replicas that the brokers have, and the path."""
+"""By finding, the min.insync.replicas that the brokers have (rule 3 of this part), and the path."""
 
 
 def controlled(name: str, members: Sequence[MemberModel], controller: Profile, opening: ClusterOpening) -> ControlledBuilder:
-    """Return a builder for the path of a finding of controllers. Raises UsageError where this controller has it not."""
+    """Return a builder for the path of the controller's finding `name`, on the first two members.
+
+    Raises UsageError where a controller of this generation, or without ELR, does not have the bug.
+    """
     if not (getattr(controller, SHOWN_BY[name]) and opening.elr):
         raise UsageError(
             f"--finding {name}: expected a controller that has it, with ELR; seen {controller.name}; name releases with both"
@@ -223,7 +240,7 @@ OF_BROKERS = ("F1", "F2", "F3")
 
 
 class FindingPath(NamedTuple):
-    """The path of a finding; where it is the controller's also the controller's part."""
+    """The path of a finding; where that is the controller's, also its case, and the steps of the case with their places."""
 
     path: ClusterPath
     control: ControllerCase | None = None
@@ -231,14 +248,11 @@ class FindingPath(NamedTuple):
 
 
 TAKEN_BY_ITSELF = ("SendFetch", "SendEpochRequest", "TruncateToHighWatermark", "AnswerProduce", "Read")
-"""Steps of a scenario that a member takes without being told."""
-
-
-ONE_AND_TWO = ((1, 0), (2, 0))
+"""Actions of a scenario that a member takes without any input."""
 
 
 def needs_controller(name: str) -> bool:
-    """Return whether a finding needs a controller in a process. Raises UsageError for one that no reader sees."""
+    """Return whether a finding needs a controller in a process. Raises UsageError for one that no consumer can see."""
     if name in OF_BROKERS or name in SCRIPTS:
         return name in SCRIPTS
     reason = f", which no reader of a driven broker sees: {ELSEWHERE[name]}" if name in ELSEWHERE else ""
@@ -251,16 +265,17 @@ def needs_controller(name: str) -> bool:
 def finding_path(
     name: str, members: Sequence[MemberModel], controller: Profile, opening: ClusterOpening | None = None
 ) -> FindingPath:
-    """Return the path of a finding. Raises UsageError where these members do not go it.
+    """Return the path of the finding `name`. Raises UsageError where it does not happen with these members.
 
-    `opening`: how the controller's process begins, for a finding that needs one.
+    `controller`: the generation of the controller; `opening`: how its process begins, for a finding that needs one.
     """
-    # A finding of the controller needs a controller that takes part; its script is played on two brokers and it.
+    # Of a finding of the controller there is a script, for two brokers and a controller that takes part.
     if needs_controller(name):
         assert opening is not None, name
         controlled_builder = controlled(name, members, controller, opening)
-        _take_all(name, controlled_builder, SCRIPTS[name][1](controlled_builder))
-        case, steps = controlled_builder.case, tuple(controlled_builder.taken)
+        _, finding_part = SCRIPTS[name]
+        _take_all(name, controlled_builder, finding_part(controlled_builder))
+        case, steps = controlled_builder.case, tuple(controlled_builder.control_steps)
         return FindingPath(_read_in_the_end(name, controlled_builder), case, steps)
     if name == "F3":
         builder = PathBuilder(members, controller)
@@ -275,7 +290,7 @@ def finding_path(
 
 
 def _take_all(name: str, builder: PathBuilder, steps: Iterator[StepTried]) -> None:
-    """Take the steps of a path. Raises UsageError at one that did not happen."""
+    """Run a generator that takes the steps of a path. Raises UsageError at a step that did not happen."""
     for step, happened in steps:
         if not happened:
             raise UsageError(
@@ -285,7 +300,7 @@ def _take_all(name: str, builder: PathBuilder, steps: Iterator[StepTried]) -> No
 
 
 def _read_in_the_end(name: str, builder: PathBuilder) -> ClusterPath:
-    """Let a consumer ask the leader, or everybody where nobody leads."""
+    """Let a consumer read at the leader, or at every member where nobody leads (rule 3); return the whole path."""
     leader = builder.image.leader
     for member in range(len(builder.members)) if leader == UNDEFINED else (leader,):
         builder.read_metadata(member)
@@ -294,7 +309,7 @@ def _read_in_the_end(name: str, builder: PathBuilder) -> ClusterPath:
 
 
 def _followed(builder: PathBuilder, session: Session) -> Iterator[StepTried]:
-    """Take each transition of a session; yield its name, and whether it happened."""
+    """Take each transition of a scenario's session; yield its action, and whether it happened."""
     for member in range(session.brokers):
         yield "BecomeFollower", builder.read_metadata(member)
     for before, label in zip(session.states, session.labels, strict=False):
@@ -302,9 +317,9 @@ def _followed(builder: PathBuilder, session: Session) -> Iterator[StepTried]:
 
 
 def _take(builder: PathBuilder, before: Cluster, label: Label) -> bool:
-    """Have the brokers take the step of a scenario; return whether it happened.
+    """Have the members take a transition of a scenario; return whether it happened.
 
-    `before` is the cluster of the scenario before the step; labels are those of impl.cluster.actions.
+    `before`: the scenario's cluster before the transition; `label`: its action and arguments (impl.cluster.actions).
     """
     match label:
         case ("LeaderAppend", member):
@@ -313,9 +328,9 @@ def _take(builder: PathBuilder, before: Cluster, label: Label) -> bool:
             # Rule 1: the scenario's request is newer than the one that the member has sent.
             if not _is_sent(builder, before, follower, leader):
                 builder.lose(follower, leader)
-            # The step may take the follower into the ISR if it does so in the scenario, or if it cannot do so there.
-            joins = bool(expand and expand[0]) or ("HandleFetch", leader, follower, 1) not in actions(before)
-            return builder.handle(follower, leader, may_join=joins)
+            # The follower may not join only if it did not join in the scenario, although it could have there.
+            may_join = bool(expand and expand[0]) or ("HandleFetch", leader, follower, 1) not in actions(before)
+            return builder.handle(follower, leader, may_join=may_join)
         case (
             "HandleFetchResponse" | "HandleDivergingResponse" | "HandleOutOfRange" | "HandleEpochResponse",
             follower,
@@ -339,34 +354,37 @@ def _take(builder: PathBuilder, before: Cluster, label: Label) -> bool:
 
 
 def _is_sent(builder: PathBuilder, before: Cluster, follower: int, leader: int) -> bool:
-    """Return whether a member has in flight what it has in the scenario."""
-    own, wanted = builder.request(follower, leader), before.network[follower][leader]
-    if own is None or not isinstance(wanted, FetchRequest):
-        return own is not None
-    fields = own["current_leader_epoch"], own.get("fetch_offset"), own.get("last_fetched_epoch")
-    return fields == (wanted.current_leader_epoch, wanted.fetch_offset, wanted.last_fetched_epoch)
+    """Return whether a follower has the same request in flight to a leader as in the scenario."""
+    request, in_scenario = builder.request(follower, leader), before.network[follower][leader]
+    # An OffsetsForLeaderEpoch request is not compared: any request will do.
+    if request is None or not isinstance(in_scenario, FetchRequest):
+        return request is not None
+    fields = request["current_leader_epoch"], request.get("fetch_offset"), request.get("last_fetched_epoch")
+    return fields == (in_scenario.current_leader_epoch, in_scenario.fetch_offset, in_scenario.last_fetched_epoch)
 
 
 def _erased_proposal(builder: PathBuilder) -> Iterator[StepTried]:
-    """Take F3: metadata that a leader has read already erases the ISR that it has proposed since."""
+    """Take F3 with members 0, 1 and 2: metadata that a leader has read already erases the ISR that it has proposed since."""
     for member in range(len(builder.members)):
         yield "BecomeFollower", builder.read_metadata(member)
-    for follower, leader in ONE_AND_TWO:
-        yield "HandleFetch", builder.handle(follower, leader, may_join=False)
-        yield "HandleFetchResponse", builder.respond(follower, leader)
+    # Both followers leave the ISR.
+    for follower in (1, 2):
+        yield "HandleFetch", builder.handle(follower, 0, may_join=False)
+        yield "HandleFetchResponse", builder.respond(follower, 0)
         yield "FenceBroker", builder.fence(follower)
     yield "BecomeLeader", builder.read_metadata(0)
-    # The second is in the ISR again, by a proposal that is answered before its metadata is read.
+    # Member 1 joins the ISR again, by a proposal whose response comes before the leader reads the metadata about it.
     yield "HandleFetch", builder.handle(1, 0, may_join=True)
     yield "LeaderAppend", builder.append(0, -1)
     yield "AlterPartition", builder.judge(0)
     yield "AlterPartition", builder.respond_to_proposal(0)
-    # The third is proposed; the second has the record, and the third has not.
+    # Member 2 is proposed. Member 1 gets the record, member 2 does not.
     yield "HandleFetch", builder.handle(2, 0, may_join=True)
     for _ in range(2):
         yield "HandleFetchResponse", builder.respond(1, 0)
         yield "HandleFetch", builder.handle(1, 0, may_join=False)
-    # Here the proposal is forgotten and the record acknowledged; then the controller accepts what was proposed.
+    # The leader reads the metadata about member 1: it forgets the proposal, so the record is acknowledged. Then the
+    # controller accepts the proposal, and may elect member 2.
     yield "BecomeLeader", builder.read_metadata(0)
     yield "LoseResponse", builder.lose(2, 0)
     yield "ElectPreferred", builder.elect(2)
@@ -381,30 +399,32 @@ def _erased_proposal(builder: PathBuilder) -> Iterator[StepTried]:
 
 
 def finding_text(run: ClusterRun, control: Sequence[PlacedStep] = ()) -> str:
-    """Return each step of the path with what it changed, what was acknowledged, and what the elected leader has.
+    """Return the text of a run of one finding: each step with what it changed, what was acknowledged, and what became of it.
 
-    `control` are steps of the controller, each printed before the broker's step that follows it.
+    `control`: steps of the controller, each printed before the broker's step that follows it.
     """
     (path,), names = run.paths, [visible(member.name) for member in run.members]
     lines: list[str] = []
-    # By member: its last report that was printed; the first one is that of the opening.
-    at = [0] * len(run.members)
-    for number, own_step in enumerate(path.steps, 1):
+    # By member: the index of its report that was printed last; that of the opening is 0.
+    last_printed = [0] * len(run.members)
+    for number, cluster_step in enumerate(path.steps, 1):
         lines += _control_lines(control, number - 1)
-        member = own_step.member
-        own = run.reports[member].get(0, ())  # the run has one path, number 0
-        at[member] += 1
-        if at[member] >= len(own):
+        member = cluster_step.member
+        reports = run.reports[member].get(0, ())  # the run has one path, number 0
+        last_printed[member] += 1
+        # A member that differs is played no further.
+        if last_printed[member] >= len(reports):
             lines.append(f"  {number:>3}  broker {member + 1} was not given what follows: a step before it differs")
             break
-        changed = "; ".join(scenarios.changes(own[at[member] - 1], own[at[member]])) or "nothing changes"
-        step = run.members[member].reference.step_text(own_step.step)
+        before, after = reports[last_printed[member] - 1], reports[last_printed[member]]
+        changed = "; ".join(scenarios.changes(before, after)) or "nothing changes"
+        step = run.members[member].reference.step_text(cluster_step.step)
         lines += [f"  {number:>3}  broker {member + 1}, {names[member]}: {step}", f"         {changed}"]
     return "\n".join([*lines, *_outcome(run, names)])
 
 
 def _control_lines(control: Sequence[PlacedStep], place: int) -> Iterator[str]:
-    """Yield the controller's steps that stand at this place of the path, each with what it led to."""
+    """Yield lines about the controller's steps after `place` steps of brokers, with the registration after each."""
     for step in control:
         if step.place == place:
             yield f"       controller: {step_line(step.step)}"
@@ -413,22 +433,27 @@ def _control_lines(control: Sequence[PlacedStep], place: int) -> Iterator[str]:
 
 
 def _outcome(run: ClusterRun, names: Sequence[str]) -> Iterator[str]:
-    """Yield what was acknowledged, and what the last leader has of it: rule 2."""
+    """Yield lines about what was acknowledged or shown to consumers, and what the last leader has of it (rule 2).
+
+    `names`: of the members.
+    """
     (path,) = run.paths
-    reports = [dict(own).get(0, ()) for own in run.reports]
+    reports = [dict(by_path).get(0, ()) for by_path in run.reports]
+    # Offsets of records that must not be lost.
     promised = []
-    for member, (case, own) in enumerate(zip(path.cases, reports, strict=True)):
+    for member, (case, member_reports) in enumerate(zip(path.cases, reports, strict=True)):
         broker = f"broker {member + 1} ({names[member]})"
-        acknowledged, shown = _acknowledged(own), _shown(case, own)
+        acknowledged, shown = _acknowledged(member_reports), _shown(case, member_reports)
         promised += [*acknowledged, *([shown - 1] if shown else [])]
         for base in acknowledged:
             yield f"  acknowledged: the record at offset {base}, by {broker}, with acks=all"
         if shown:
             yield f"  shown: the records below {shown} to consumers, by {broker} while it led"
-    last: list[Mapping[str, Any]] = [own[-1] if own else {} for own in reports]
+    last: list[Mapping[str, Any]] = [member_reports[-1] if member_reports else {} for member_reports in reports]
+    # The path ends with reads: at the leader, or at every member (rule 3).
     leader = path.steps[-1].member
     refusals = [(report.get("result") or {}).get("error", NONE) for report in last]
-    # Each member's last report is that of a read: if all refuse consumers, nobody leads.
+    # If all refuse the consumer, nobody leads.
     if NONE not in refusals:
         for name, (member, report) in zip(names, enumerate(last, 1), strict=True):
             refusal = ERROR_NAMES.get(refusals[member - 1], refusals[member - 1])
@@ -442,21 +467,24 @@ def _outcome(run: ClusterRun, names: Sequence[str]) -> Iterator[str]:
     read = last[leader].get("result") or {}
     latest = f"; the latest offset for a consumer is {read['offset']}" if "offset" in read else ""
     yield f"  broker {leader + 1} ({names[leader]}) leads in the end: its log ends at {last[leader].get('leo')}{latest}"
-    # The leader's log ends at or before an offset that was promised.
-    gone = isinstance(end := last[leader].get("leo"), int) and any(offset >= end for offset in promised)
-    yield "  LOST: a record that was acknowledged, or shown to consumers, is not there" if gone else "  nothing is lost"
+    log_end = last[leader].get("leo")
+    is_lost = isinstance(log_end, int) and any(offset >= log_end for offset in promised)
+    yield "  LOST: a record that was acknowledged, or shown to consumers, is not there" if is_lost else "  nothing is lost"
 
 
 def _acknowledged(reports: Sequence[Report]) -> list[int]:
-    """Return the base offset of each record whose producer was told that all in-sync replicas have it."""
+    """Return the base offset of each append with acks=all that a member has acknowledged, by its reports."""
     return [base for report in reports for base, error in report.get("produced") or () if error == NONE]
 
 
 def _shown(case: BrokerCase, reports: Sequence[Report]) -> int:
-    """Return the highest high watermark that a member has reported while it led: consumers are shown what is below."""
+    """Return the highest high watermark that a member has reported while it led, 0 for none: consumers see what is below.
+
+    `reports`: first that of the opening, then one per step of the case.
+    """
     leads, highest = False, 0
     for step, report in zip(case.path, reports[1:], strict=False):
-        # Only metadata makes it leader or follower, and the end of its process ends that: other steps change nothing.
+        # Only metadata makes it leader (`step[1]` is the new leader) or follower, and the end of its process ends that.
         leads = step[1] == BROKER if step[0] == "metadata" else leads and step[0] not in ENDS
         if leads and isinstance(hw := report.get("hw"), int):
             highest = max(highest, hw)

@@ -1,10 +1,14 @@
-"""Paths of a whole cluster: each broker is one of the contract, and what it is given is what the others have said.
+"""Paths of a whole cluster: each broker is one of the contract, and what it is given is what the others have reported.
+
+A *member* is a broker of the cluster, by its index from 0 on. In the steps and reports of one member it is itself broker 1,
+and the others are 2, 3, .. (`PathBuilder.name_of`). The *image* is the partition's registration as the controller has it. A
+*proposal* is an AlterPartition request, a *verdict* the controller's response to it.
 
 Rules of this file
 
 1. A member is the reference of the contract with its own profile. What a member reports (a request, a response, a proposal)
    is the only thing that another is given; `Provenance` says which report it was. So a path of the cluster is a path for
-   each of its brokers, and where none differs from its reference each was given what the others really said.
+   each of its brokers, and where none differs from its reference each was given what the others really reported.
 2. A member that was not given metadata has no partition yet: what is sent to it is lost, as a closed connection loses it.
 3. The controller is that of impl.cluster.controller. It judges a proposal at any time between the proposal and its response.
 4. A process that ends is up again in the same step, and loses its session: the controller takes it out of the ISR.
@@ -29,10 +33,11 @@ from tidegauge.impl.rules import NONE, OFFSET_OUT_OF_RANGE, UNDEFINED
 from tidegauge.util.errors import TidegaugeError
 
 STEPS_OF_A_CLUSTER = 60
+"""How many steps of members a walk has at most, roughly."""
 
 
 class Provenance(NamedTuple):
-    """Where something that a member is given comes from: this field of the report of a member after so many of its steps."""
+    """Where something that a member is given comes from: this field of the report of a member after its step number `at`."""
 
     member: int
     at: int
@@ -40,7 +45,7 @@ class Provenance(NamedTuple):
 
 
 class ClusterStep(NamedTuple):
-    """A step of one member, and whose reports it was made of."""
+    """A step of one member, and the reports that its arguments were taken from."""
 
     member: int
     step: Step
@@ -48,27 +53,30 @@ class ClusterStep(NamedTuple):
 
 
 class ClusterPath(NamedTuple):
-    """A path of the cluster, and of each of its members."""
+    """A path of the cluster, and the part of each member: its case is the steps of that member alone."""
 
     steps: tuple[ClusterStep, ...]
     cases: tuple[BrokerCase, ...]
     name: str = ""
 
     def place(self, member: int, at: int) -> int:
-        """Return which step of the cluster a member's step is; 0 for its opening."""
-        own = [number for number, step in enumerate(self.steps, 1) if step.member == member]
-        return own[at - 1] if at else 0
+        """Return the number in the path of a member's own step number `at`; both count from 1, 0 is the opening."""
+        numbers = [number for number, step in enumerate(self.steps, 1) if step.member == member]
+        return numbers[at - 1] if at else 0
 
 
 class MemberModel(NamedTuple):
-    """What walks are drawn for: the expected behaviour of a member, and what it can be given."""
+    """A member as paths are made for it: the reference that it is compared with, and the steps that it can be given."""
 
     reference: BrokerReference
     capabilities: Capabilities
 
 
 class _Response(NamedTuple):
-    """A response in flight to a follower: what its leader has said, and the reports it is made of."""
+    """A response in flight to a follower: the leader's `result`, and the reports that it was taken from.
+
+    `offsets`: the leader's (earliest, latest) offset, for a follower that is out of range.
+    """
 
     result: Report
     sources: tuple[Provenance, ...]
@@ -76,10 +84,13 @@ class _Response(NamedTuple):
 
 
 class PathBuilder:
-    """A cluster under way: it takes what can be taken, and keeps the path."""
+    """A cluster under way. Its methods let something happen if it is possible now, and record the steps of the members.
+
+    A method that returns bool returns whether it happened.
+    """
 
     def __init__(self, members: Sequence[MemberModel], controller: Profile, min_isr: int = 1) -> None:
-        """Begin with brokers that have read no metadata. `image` is the registration, as the controller has it."""
+        """Begin with brokers that have read no metadata. `controller`: its generation; `min_isr`: min.insync.replicas."""
         everybody = tuple(range(len(members)))
         self.members, self._setup = members, Setup(profile=controller, min_insync_replicas=min_isr)
         self._openings = [Opening(tuple(range(BROKER + 1, BROKER + len(members))), min_isr) for _ in everybody]
@@ -96,16 +107,19 @@ class PathBuilder:
         return len(self._steps)
 
     def path(self, name: str = "") -> ClusterPath:
-        """Return what was taken so far."""
+        """Return the path so far."""
         cases = (BrokerCase(opening, tuple(steps)) for opening, steps in zip(self._openings, self._paths, strict=True))
         return ClusterPath(tuple(self._steps), tuple(cases), name)
 
     def name_of(self, member: int, other: int) -> int:
-        """Return what a member calls another one in its steps and reports."""
+        """Return the id that the member `other` has in the steps and reports of `member`."""
         return self._rename[member](other)
 
     def _take(self, member: int, step: Step, *sources: Provenance) -> Report | None:
-        """Have a member take a step; return what it reports, None where it cannot be given the step now."""
+        """Have a member take a step; return its report, None where it cannot be given the step now.
+
+        `sources`: the reports that the step's arguments were taken from.
+        """
         state, capabilities = self.states[member], self.members[member].capabilities
         if not is_possible(state, step) or missing_capability(capabilities, state, step) is not None:
             return None
@@ -120,13 +134,14 @@ class PathBuilder:
         return report
 
     def _last(self, member: int, field: str) -> Provenance:
+        """Return the provenance of a field in the latest report of a member."""
         return Provenance(member, len(self._paths[member]), field)
 
     # -----------------------------------------------------------------------------------------------------------------
     # Requests and responses
 
     def request(self, follower: int, leader: int) -> Report | None:
-        """Return what a follower says to have in flight to a leader, if nobody has answered it."""
+        """Return the request that a follower reports to have in flight to a leader; None if there is a response to it."""
         if (follower, leader) in self._responses:
             return None
         requests: Report = self._reports[follower][-1]["requests"]
@@ -134,43 +149,44 @@ class PathBuilder:
         return request
 
     def has_response(self, follower: int, leader: int) -> bool:
-        """Return whether a response is on its way."""
+        """Return whether a response of a leader to a follower is in flight."""
         return (follower, leader) in self._responses
 
     def handle(self, follower: int, leader: int, *, may_join: bool) -> bool:
-        """Have a leader handle the request in flight; one that cannot, as it has no partition, loses it.
+        """Have a leader handle the request in flight, so that a response is in flight then.
 
-        Return whether either happened. A response is in flight then, with all steps of the leader that it was made of.
+        A leader that cannot handle it, as it has no partition, loses it: that counts as happened, too. `may_join`: whether
+        the follower may join the ISR.
         """
         request = self.request(follower, leader)
         if request is None:
             return False
-        peer, sent = self.name_of(leader, follower), self._last(follower, "requests")
+        peer, source = self.name_of(leader, follower), self._last(follower, "requests")
         epoch = request["current_leader_epoch"]
         if "fetch_offset" not in request:
             step: Step = "offsets_for_leader_epoch", epoch, request["leader_epoch"]
         else:
             step = "fetch", peer, epoch, request["fetch_offset"], request["last_fetched_epoch"], may_join
-        report = self._take(leader, step, sent)
+        report = self._take(leader, step, source)
         if report is None:
             return self.lose(follower, leader)
         results: tuple[Provenance, ...] = (self._last(leader, "result"),)
         offsets: tuple[int, int] | None = None
         if report["result"]["error"] == OFFSET_OUT_OF_RANGE:
             # A follower that is out of range asks for both ends of the leader's log.
-            listed = [self._take(leader, ("list_offsets", epoch, which), sent) for which in (LATEST, EARLIEST)]
-            if any(end is None or end["result"]["error"] != NONE for end in listed):
+            end_reports = [self._take(leader, ("list_offsets", epoch, which), source) for which in (LATEST, EARLIEST)]
+            if any(end is None or end["result"]["error"] != NONE for end in end_reports):
                 return self.lose(follower, leader)
-            latest, earliest = (end["result"]["offset"] for end in listed if end is not None)
+            latest, earliest = (end["result"]["offset"] for end in end_reports if end is not None)
             offsets = (earliest, latest)
-            # These are the last two steps of the leader.
-            at = len(self._paths[leader])
-            results = (*results, Provenance(leader, at - 1, "result"), Provenance(leader, at, "result"))
+            # The two are the leader's last steps.
+            last = len(self._paths[leader])
+            results = (*results, Provenance(leader, last - 1, "result"), Provenance(leader, last, "result"))
         self._responses[follower, leader] = _Response(report["result"], results, offsets)
         return True
 
     def respond(self, follower: int, leader: int) -> bool:
-        """Deliver the response that is on its way."""
+        """Deliver the leader's response that is in flight to the follower."""
         response = self._responses.pop((follower, leader), None)
         if response is None:
             return False
@@ -178,7 +194,7 @@ class PathBuilder:
         return self._take(follower, step, *response.sources) is not None
 
     def lose(self, follower: int, leader: int) -> bool:
-        """Close the connection: what was in flight on it is lost."""
+        """Close the connection of a follower to a leader: the request or the response in flight on it is lost."""
         self._responses.pop((follower, leader), None)
         return self._take(follower, ("lose_response", self.name_of(follower, leader))) is not None
 
@@ -186,30 +202,33 @@ class PathBuilder:
     # A broker by itself, its clients
 
     def append(self, member: int, acks: int = 1) -> bool:
-        """Append a record at a leader."""
+        """Append a record at a member, if it leads."""
         return self.states[member].broker.leads and self._take(member, ("append", acks)) is not None
 
     def consume(self, member: int) -> bool:
-        """Let a consumer ask a leader for the latest offset."""
+        """Let a consumer ask a member for the latest offset."""
         epoch = self.states[member].broker.partition.leader_epoch
         return self._take(member, ("list_offsets", epoch, COMMITTED)) is not None
 
     def lag(self, member: int) -> bool:
-        """Let the lag time of all members of the ISR that are behind run out."""
+        """Let the lag time run out for all that are behind in the ISR: the leader, `member`, proposes to remove them."""
         state = self.states[member]
         return self._take(member, ("lag", tuple(sorted(broker_.lagging_members(state.setup, state.broker))))) is not None
 
     def crash(self, member: int, hw: int) -> bool:
-        """End a process; what was in flight with it is lost, but for the responses that it had sent (rule 4)."""
+        """Let a member's process die, with the high watermark `hw` on its disk as far as the log allows, and all records."""
         log = self.states[member].broker.partition.log
         return self._end(member, ("crash", max(log.start, min(hw, log.hw)), log.end))
 
     def stop(self, member: int) -> bool:
-        """Stop a process in order."""
+        """Shut a member's process down in order."""
         return self._end(member, ("stop",))
 
     def _end(self, member: int, step: Step) -> bool:
-        """End a member's process: requests to it and responses in flight are lost, and the controller fences it."""
+        """End a member's process by a step: requests and responses to it are lost, and the controller fences it (rule 4).
+
+        Responses that it had sent itself stay in flight.
+        """
         if self._take(member, step) is None:
             return False
         self._verdicts.pop(member, None)
@@ -224,22 +243,27 @@ class PathBuilder:
     # The controller
 
     def fence(self, member: int, preference: Sequence[int] = ()) -> bool:
-        """Take a broker's session away for a moment: out of the ISR, unless it is alone there, and no leader any more."""
+        """Let a member lose its session for a moment: it leaves the ISR, unless it is alone there, and leads no more.
+
+        `preference`: the members to elect, the preferred one first; the others follow.
+        """
         return self._change(controller_.fence_broker(self._setup, self.image, member, True, self._preference(preference)))
 
     def elect(self, member: int) -> bool:
-        """Make a member of the ISR the leader."""
+        """Have the controller elect a member, if it is in the ISR."""
         return self._change(controller_.elect_preferred(self._setup, self.image, self._preference((member,))))
 
     def _preference(self, first: Sequence[int]) -> tuple[int, ...]:
+        """Return all members in the order in which they are to be elected: these first."""
         return (*first, *(member for member in self.image.assignment if member not in first))
 
     def _change(self, image: Controller) -> bool:
+        """Take over a new image; return whether it is another one than before."""
         before, self.image = self.image, image
         return image != before
 
     def judge(self, leader: int) -> bool:
-        """Have the controller judge the proposal that a leader says to have in flight."""
+        """Have the controller judge the proposal that a leader reports to have in flight; the verdict is in flight then."""
         proposal: Any = self._reports[leader][-1]["proposal"]
         if proposal is None or leader in self._verdicts:
             return False
@@ -251,7 +275,7 @@ class PathBuilder:
         return True
 
     def respond_to_proposal(self, leader: int) -> bool:
-        """Deliver the controller's response."""
+        """Deliver the controller's verdict to the leader that made the proposal."""
         if leader not in self._verdicts:
             return False
         response, sources = self._verdicts.pop(leader)
@@ -260,7 +284,10 @@ class PathBuilder:
         return self._take(leader, ("alter_partition_response", response.error, epoch, members), *sources) is not None
 
     def read_metadata(self, member: int) -> bool:
-        """Let a broker read the newest registration; a proposal that it overtakes is answered at once (contract)."""
+        """Let a member read the image, if it is newer than what it has read.
+
+        A proposal that the image overtakes gets its response at once: rule 5 of the contract.
+        """
         image, rename = self.image, self._rename[member]
         if image.partition_epoch <= self.states[member].partition_epoch:
             return False
@@ -275,9 +302,10 @@ class PathBuilder:
 
 
 def _response_step(peer: int, response: _Response, request: Callable[[int], Any]) -> Step:
-    """Return the step in which a follower gets what its leader has said."""
+    """Return the step in which a follower gets a response. `peer`: its leader; `request`: returns what it has in flight."""
     result = response.result
     error = result["error"]
+    # The other kind of request is OffsetsForLeaderEpoch.
     if not isinstance(request(peer), FetchRequest):
         if error != NONE:
             return "offsets_for_leader_epoch_response", peer, error, UNDEFINED, UNDEFINED
@@ -294,16 +322,19 @@ def _response_step(peer: int, response: _Response, request: Callable[[int], Any]
 
 
 Turn = Callable[[], bool]
-"""Something that may happen now; it returns whether it did."""
+"""A method of PathBuilder with its arguments bound; it returns whether it happened."""
 
 MOST_ENDS = 1
-"""How often a process ends on a walk: on a broker of Kafka all paths wait for it."""
+"""How often a process ends on a walk at most: on a broker of Kafka all paths wait for it."""
 
 
 def cluster_walk(
     members: Sequence[MemberModel], controller: Profile, seed: int, number: int, min_isr: int = 1
 ) -> ClusterPath:
-    """Draw one walk: data flows more often than leaders change, and whoever can read metadata mostly does."""
+    """Draw the walk with a number: records flow more often than leaders change, and members mostly read new metadata.
+
+    `controller`: its generation; `min_isr`: min.insync.replicas.
+    """
     rng = random.Random(f"{seed}.{number}")
     builder = PathBuilder(members, controller, min_isr)
     everybody = range(len(members))
@@ -316,8 +347,8 @@ def cluster_walk(
         before = builder.image
         if turn() and turn.__name__ in {"crash", "stop"}:
             ends += 1
-        # A process that has ended has the partition again once it has read metadata; so has a new leader its followers.
-        # Metadata has changed, or now and then without a change; a member that does not read it (0.3) lags behind.
+        # After a change of the image each member reads it with probability 0.7; the others lag behind. Sometimes members
+        # read although nothing has changed: those that lag, and those whose process has ended.
         if builder.image is not before or rng.random() < 0.2:
             for member in everybody:
                 if rng.random() < 0.7:
@@ -328,9 +359,10 @@ def cluster_walk(
 
 
 def _turns(builder: PathBuilder, rng: random.Random, may_end: bool) -> Iterator[tuple[Turn, int]]:
-    """Yield what may happen, and its weight: how likely it is compared with the others.
+    """Yield each turn that may be tried now with its weight: how likely it is compared with the others.
 
-    In most walks records are copied (24) between the few elections, fences, crashes and lost responses (1 or 2).
+    `may_end`: whether a process may end. In most walks records are copied (weight 24) between the few elections, fences,
+    crashes and lost responses (1 or 2).
     """
     everybody = range(len(builder.members))
 

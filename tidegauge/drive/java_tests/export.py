@@ -1,5 +1,8 @@
 """A path as a JUnit test for Kafka's own tree: steps are calls of Kafka's classes, what the reference reports is asserted.
 
+A *case* is a path with the set-up it begins from; the *reference* is a broker or a controller in Python that a release is
+compared with; a *difference* is the first step of a case at which the release reports something else than the reference.
+
 Rules of this package
 
 1. One template per kind of class under test: broker.java.j2 (Partition and its log), follower.java.j2 (a fetcher thread)
@@ -45,7 +48,7 @@ SHOWN_RULES = 3
 
 
 class JavaTest(NamedTuple):
-    """A test: the project of Kafka's tree that it is for, its package, its class, its text."""
+    """A test: the project of Kafka's tree that it is for, such as core, its package, the name of its class, its text."""
 
     project: str
     package: str
@@ -54,12 +57,12 @@ class JavaTest(NamedTuple):
 
     @property
     def path(self) -> Path:
-        """Return its path in Kafka's tree."""
+        """The path of its file in Kafka's tree."""
         return Path(self.project, "src", "test", "java", *self.package.split("."), f"{self.name}.java")
 
 
 class Origin(NamedTuple):
-    """Where a path comes from: words for the name of the class, and sentences about it."""
+    """Where a case comes from: words that the name of the class is made of, and sentences for its comment."""
 
     name: str
     sentences: tuple[str, ...] = ()
@@ -72,13 +75,14 @@ def java_test(
     origin: Origin,
     difference: Difference[Any] | None = None,
 ) -> JavaTest:
-    """Return the test of a path. `difference`: where the release differs from the reference on it.
+    """Return the test of a case for a release. `difference`: where the release differs from the reference, if it does.
 
-    Raises UsageError for a path that no test can have, with the reason.
+    Raises UsageError for a case that no test can have, with the reason.
     """
+    # The module of the template for this kind of case.
     kind: Any = controller_template
     if isinstance(reference, BrokerReference):
-        # The oldest releases have no test of a leader, the newest none of a follower: a path of both says the second.
+        # A broker that leads and follows on its path is tested as a follower: only that test can be given both.
         kind = follower_template if follower_template.is_follower(case) else broker_template
     reason = kind.unexported(case, reference, release, difference)
     if reason:
@@ -102,42 +106,52 @@ def java_test(
 def failure_tests(
     failures: Sequence[DriveFailure[Any]], reference: BrokerReference | ControllerReference, version: str
 ) -> tuple[list[JavaTest], list[str]]:
-    """Return a test for each difference that a run has shown, and for those that have none a line with the reason."""
-    tests, refused = [], []
+    """Return a test for each difference that a run has shown; and a line with the reason for each that has no test.
+
+    `version`: of the Kafka that was run.
+    """
+    tests, refusals = [], []
     for number, failure in enumerate(failures, start=1):
-        shown = failure.shown
-        case = shown.case._replace(path=shown.case.path[: shown.at])
+        difference = failure.shown
+        # The test ends with the step that differs.
+        case = difference.case._replace(path=difference.case.path[: difference.at])
+        # The known bugs that would differ in the same way.
         names = ", ".join(sorted({str(bug) for bugs in failure.same for bug in bugs}))
         sentences = (f"The same as {names}.",) if names else ()
-        origin = Origin(f"{reference.called} difference {number} {shown.after}", sentences)
+        origin = Origin(f"{reference.called} difference {number} {difference.after}", sentences)
         try:
-            tests.append(java_test(case, reference, version, origin, shown))
+            tests.append(java_test(case, reference, version, origin, difference))
         except UsageError as reason:
-            refused.append(f"difference {number}, {shown.after}: {reason}")
-    return tests, refused
+            refusals.append(f"difference {number}, {difference.after}: {reason}")
+    return tests, refusals
 
 
-def write(tests: Sequence[JavaTest], place: Path) -> list[Path]:
-    """Write tests to a file that ends in .java, or below a folder as they lie in Kafka's tree; return their paths."""
-    if place.suffix != ".java":
-        written = [(place / test.path, test.text) for test in tests]
-    elif len(tests) == 1 and re.fullmatch(r"[A-Za-z_]\w*", place.stem, re.ASCII):
-        # A public class is named as its file.
-        written = [(place, re.sub(rf"\b{tests[0].name}\b", place.stem, tests[0].text))]
+def write(tests: Sequence[JavaTest], target: Path) -> list[Path]:
+    """Write tests, and return the paths of their files.
+
+    `target`: a file that ends in .java, for one test; or a folder, below which the files lie as in Kafka's tree. Raises
+    UsageError for a file that cannot have the tests.
+    """
+    if target.suffix != ".java":
+        texts_by_path = [(target / test.path, test.text) for test in tests]
+    elif len(tests) == 1 and re.fullmatch(r"[A-Za-z_]\w*", target.stem, re.ASCII):
+        # A public class must have the name of its file.
+        texts_by_path = [(target, re.sub(rf"\b{tests[0].name}\b", target.stem, tests[0].text))]
     else:
         raise UsageError(
             f"--export-junit: expected a folder, or a file that is named as a class of Java for one test; seen the file "
-            f"{place.name!r} for {len(tests)}; name a folder"
+            f"{target.name!r} for {len(tests)}; name a folder"
         )
-    for path, text in written:
+    for path, text in texts_by_path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    return [path for path, _ in written]
+    return [path for path, _ in texts_by_path]
 
 
 @cache
 def _templates() -> Environment:
-    # It is Java that is made, and every value that comes from a path is made Java by java_words.
+    """Return the templates of this package."""
+    # Without escapes of HTML: the templates make Java, and java_words escapes the values that come from a path.
     return Environment(
         loader=PackageLoader("tidegauge.drive.java_tests", "."),
         undefined=StrictUndefined,
@@ -155,13 +169,13 @@ def _about(
     origin: Origin,
     difference: Difference[Any] | None,
 ) -> Iterator[str]:
-    """Yield the lines of the test's comment: where the path comes from, what is asserted, where Kafka differs."""
+    """Yield the lines of the class comment: where the case comes from, what is asserted, where the release differs."""
     profile, opening = reference.profile.name, reference.opening_text(case.opening)
     sentences = [*origin.sentences, f"Asserted is what Tidegauge's reference does with profile {profile}: {opening}."]
     if difference is not None:
         fields = ", ".join(difference.fields)
         sentences.append(f"Kafka {release} differs after step {difference.at}, {difference.after}, in {fields}.")
-        # A step may apply a rule for each peer and each epoch; the first decide.
+        # A step may apply many rules, for each peer and each epoch; the first ones decide.
         sentences += [" ".join(text.split()) for text in reference.decision_texts(difference)[:SHOWN_RULES]]
     for number, sentence in enumerate(sentences):
         if number:
@@ -172,12 +186,13 @@ def _about(
 def _comments(
     difference: Difference[Any] | None, reference: BrokerReference | ControllerReference, release: str
 ) -> Mapping[int, Sequence[str]]:
-    """Return by step, for the one at which a release differs, both reports side by side."""
+    """Return the comment before the step that differs, by the step's number: both reports side by side. Without one none."""
     if difference is None:
         return {}
-    first, *rows = reference.side_by_side(difference, reference.everything.reports, ("expected", f"Kafka {release}"))
-    shown = [first, *(row for row in rows if "!" in row)]
-    return {difference.at: [line for text in shown for line in comment_lines(text.strip().removeprefix("! "))]}
+    head, *rows = reference.side_by_side(difference, reference.everything.reports, ("expected", f"Kafka {release}"))
+    # `side_by_side` marks the rows that differ with "!".
+    marked = [head, *(row for row in rows if "!" in row)]
+    return {difference.at: [line for text in marked for line in comment_lines(text.strip().removeprefix("! "))]}
 
 
 # The findings of docs/findings.md as tests: a path on which a release shows the finding, and a repaired reference.
@@ -187,28 +202,28 @@ FIXED = {"F1": ("3.9.0", "3.9.1")}
 """By finding, the last release that has it and can be given its test, and the first that has not."""
 
 F1_SWITCH = "response_epoch_checked"
+"""The switch of the profile that F1 is about. It is on in a repaired Kafka; those of other findings are off there."""
 
 PAGE = "Tidegauge's docs/findings.md has its run, its conditions and its repair."
 
 
 def finding_names() -> tuple[str, ...]:
-    """Return the names of the paths that have a test, those of brokers first."""
+    """Return the names of the findings that have a test, those of brokers first."""
     return ("F1", *(bug for bug in UNSAFE.values() if bug.startswith("F")), *SHOWN_BY)
 
 
 def release_with(name: str) -> str:
-    """Return the latest release whose sources were read that shows a finding."""
+    """Return the latest release that has a finding, among those whose sources were read."""
     return FIXED.get(name, (LATEST,))[0]
 
 
 def finding_test(name: str, release: str, *, repaired: bool = True) -> JavaTest:
-    """Return the test of a finding: it asserts what a repaired Kafka does, or what the release does.
+    """Return the test of a finding for a release. It asserts what a repaired Kafka does, or else what the release does.
 
     Raises UsageError for an unknown name, and for a release without the finding.
     """
     profile = profile_named(f"{RELEASE}{release}")
     case, reference, switch = _path_of(name, profile)
-    # The switch of F1 is on in a repaired Kafka; every other finding's switch is on where Kafka is unsafe.
     repaired_value = switch == F1_SWITCH
     if getattr(profile, switch) == repaired_value:
         raise UsageError(
@@ -217,8 +232,9 @@ def finding_test(name: str, release: str, *, repaired: bool = True) -> JavaTest:
         )
     repaired_profile = profile_named(f"{profile.name}{CHANGED}{switch}={'on' if repaired_value else 'off'}")
     repaired_reference = replace(reference, profile=repaired_profile)
-    shown = play(ReferenceNode(reference), [case], repaired_reference).differences
-    if not shown:
+    # The release's reference, played as if it were the release, shows where a repaired Kafka differs.
+    differences = play(ReferenceNode(reference), [case], repaired_reference).differences
+    if not differences:
         raise UsageError(f"--export-junit: expected a path on which {release} shows {name}; seen none; name another release")
     finding = name.partition("-")[0]
     rules, bug = ", ".join(rule.id for rule in rulebook().values() if finding in rule.bugs), known_bugs().get(finding)
@@ -228,16 +244,19 @@ def finding_test(name: str, release: str, *, repaired: bool = True) -> JavaTest:
     )
     origin = Origin(f"{reference.called} {name}", sentences)
     if repaired:
-        return java_test(case, repaired_reference, release, origin, shown[0])
+        return java_test(case, repaired_reference, release, origin, differences[0])
     return java_test(case, reference, release, Origin(f"{origin.name} as it is", origin.sentences))
 
 
 def _path_of(name: str, profile: Profile) -> tuple[DriveCase[Any], Any, str]:
-    """Return a path that shows a finding, the reference of the release, and the profile's switch for the finding."""
-    # The path goes as far as a release that has the finding takes it: `profile` may be of one that has it no more.
+    """Return a case that shows a finding, the reference of the generation `profile`, and the finding's switch.
+
+    Raises UsageError for an unknown name.
+    """
+    # The case is made for a release that has the finding, for `profile` may be of one that has it no more.
     if name in FIXED:
-        shows = profile_named(f"{RELEASE}{release_with(name)}")
-        return named_scenarios(name, shows, EVERYTHING)[0].case, broker_reference(profile), F1_SWITCH
+        profile_with = profile_named(f"{RELEASE}{release_with(name)}")
+        return named_scenarios(name, profile_with, EVERYTHING)[0].case, broker_reference(profile), F1_SWITCH
     for switch, bug in UNSAFE.items():
         if bug == name:
             return TELLING[switch], broker_reference(profile), switch

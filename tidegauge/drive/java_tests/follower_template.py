@@ -1,4 +1,7 @@
-"""A path of a broker that follows as what follower.java.j2 is filled with: its fetcher thread, and responses that are late.
+"""A path of a broker that follows as the lines that follower.java.j2 is filled with: a test of its fetcher thread.
+
+In the test a fetch is a call with a lambda: what happens before the response arrives is in the body of the lambda, which
+returns the response at its end. A difference is a step of the path at which a release reports something else.
 
 Rules of this file
 
@@ -23,9 +26,10 @@ from tidegauge.impl.releases import parse_release, release_of_version
 from tidegauge.impl.rules import UNDEFINED
 
 PLACE = ("core", "kafka.server", "follower.java.j2")
+"""The project of Kafka's tree and the package that the test is for, and the template."""
 
 EXPORTED = (3, 9)
-"""Before and since, fetcher threads and their mocks have other packages and signatures."""
+"""The only release with a test: in others fetcher threads and their mocks have other packages and signatures."""
 
 GIVEN = Capabilities(
     "a test of a fetcher thread",
@@ -36,15 +40,15 @@ GIVEN = Capabilities(
 
 
 def is_follower(case: BrokerCase) -> bool:
-    """Return whether a path has what only a follower is given."""
+    """Return whether a path has a step that only a follower is given."""
     return any(step[0] == "fetch_response" for step in case.path)
 
 
 def unexported(case: BrokerCase, reference: BrokerReference, release: str, difference: Difference[BrokerCase] | None) -> str:
-    """Return why a path has no test; empty if it has one."""
+    """Return why a path has no test for a release; empty if it has one. `difference`: what the test has to show, if any."""
     if parse_release(release_of_version(release).release)[:2] != EXPORTED:
-        wanted = ".".join(map(str, EXPORTED))
-        return f"a follower of {release}, whose fetcher thread has another form than in {wanted}"
+        exported = ".".join(map(str, EXPORTED))
+        return f"a follower of {release}, whose fetcher thread has another form than in {exported}"
     if len(case.opening.peers) > 1:
         return "a follower of several peers, each with a fetch under way"
     responses = [arguments_of(step) for step in case.path if step[0] == "fetch_response"]
@@ -64,11 +68,16 @@ def values(
 
 
 def _lines(case: BrokerCase, reports: Sequence[Report], comments: Mapping[int, Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of the test. A response is returned by the fetch before it, which encloses the steps in between."""
-    answered = {_sent_before(case, reports, at): at for at, step in enumerate(case.path, 1) if step[0] == "fetch_response"}
+    """Yield the lines of the test. The lambda of a fetch encloses the steps up to its response.
+
+    `reports`: first that of the opening, then one per step; `comments`: lines before a step, by its number.
+    """
+    responses = [number for number, step in enumerate(case.path, 1) if step[0] == "fetch_response"]
+    fetching_steps = {_sent_at(case, reports, number) for number in responses}
     epoch, indent = UNDEFINED, ""
-    for at, (step, before, after) in enumerate(zip(case.path, reports, reports[1:], strict=False), 1):
-        yield from (f"{indent}// {comment}" for comment in comments.get(at, ()))
+    for number, (step, before, after) in enumerate(zip(case.path, reports, reports[1:], strict=False), 1):
+        yield from (f"{indent}// {comment}" for comment in comments.get(number, ()))
+        # The end of the lambda that was begun after an earlier step.
         if step[0] == "fetch_response":
             response = arguments_of(step)
             fields = (response["hw"], response["log_start"], *(response["diverging"] or (UNDEFINED, UNDEFINED)))
@@ -78,40 +87,42 @@ def _lines(case: BrokerCase, reports: Sequence[Report], comments: Mapping[int, S
         else:
             epoch = arguments_of(step)["leader_epoch"] if step[0] == "metadata" else epoch
             yield from (f"{indent}{line}" for line in _calls(step, epoch, before, after))
-        # A fetch of the peer that raises nothing leaves no line, so nothing is asserted after it either.
+        # A fetch of the peer that does not raise the high watermark leaves no line, so nothing is asserted after it either.
         if (step[0], after["hw"]) != ("fetch", before["hw"]):
             yield f"{indent}assertLogEnd({after['leo']});"
         request = _request(after)
         if step[0] == "fetch_response" and request:
             yield f"assertEquals({request}, nextFetch());"
-        if at in answered:
+        # The request that this step has sent gets a response: begin the lambda.
+        if number in fetching_steps:
             yield f"fetch({request}, () -> {{"
             indent = "    "
 
 
 def _calls(step: Step, epoch: int, before: Report, after: Report) -> Iterator[str]:
-    """Yield the calls of the template's helper methods that a step of the case becomes; most steps become none."""
+    """Yield the calls of the template's helper methods that a step becomes, which may be none; `epoch`: the leader epoch."""
     match step[0]:
         case "metadata":
             leads = arguments_of(step)["leader"] == BROKER
             yield f"{'lead' if leads else 'follow'}({epoch});"
         case "append":
             yield f"append({epoch});"
-    # Fetches of the peer that raise nothing leave nothing behind.
+    # The peer's fetch itself is no call: only the high watermark that it raises is (rule 1).
     if after["hw"] != before["hw"]:
         yield f"commit({after['hw']});"
 
 
-def _sent_before(case: BrokerCase, reports: Sequence[Report], at: int) -> int:
-    """Return the step in which the request left that is answered in step `at`."""
-    sent, request = at - 1, _request(reports[at - 1])
+def _sent_at(case: BrokerCase, reports: Sequence[Report], response: int) -> int:
+    """Return the number of the step that has sent the request whose response is step `response`; both count from 1."""
+    # Go back as long as the same request was in flight before the step.
+    sent, request = response - 1, _request(reports[response - 1])
     while sent > 1 and case.path[sent - 1][0] != "fetch_response" and _request(reports[sent - 1]) == request:
         sent -= 1
     return sent
 
 
 def _request(report: Report) -> str:
-    """Return the fetch under way as the helper methods of the template spell it; empty if there is none."""
+    """Return the fetch in flight as a Java literal, as the template's helper method has it; empty if there is none."""
     for request in report["requests"].values():
         return java_value(f"epoch {request['current_leader_epoch']}, offset {request['fetch_offset']}")
     return ""

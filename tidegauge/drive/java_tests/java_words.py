@@ -1,4 +1,7 @@
-"""Values of a path as words of Java: literals, calls, comments, names."""
+"""Parts of a path as Java: steps as calls of helper methods, their arguments as literals, sentences as comments, names.
+
+Values come from traces and files of others, so none may end the literal or the comment that it is written in.
+"""
 
 import re
 from collections.abc import Iterator
@@ -14,8 +17,8 @@ COMMENT_WIDTH = 115
 
 
 def comment_lines(sentence: str) -> Iterator[str]:
-    """Yield a sentence as lines of a comment, which nothing in it can end."""
-    # javac reads \\u anywhere in a file, and */ ends a comment.
+    """Yield a sentence as the lines of a comment, without anything that would end the comment."""
+    # javac reads \\u as an escape anywhere in a file, and */ ends a comment.
     safe = sentence.replace("\\", "/").replace("*/", "* /")
     yield from wrap(safe, COMMENT_WIDTH)
 
@@ -28,14 +31,16 @@ def java_value(value: Any) -> str:
         case bool():
             return "true" if value else "false"
         case int():
+            # ALL is a metadata offset beyond the end of any log.
             if value == ALL:
                 return "Long.MAX_VALUE"
             return str(value) if abs(value) < 2**31 else f"{value}L"
         case str():
-            # Names of topics and keys of configurations; anything else is written as its code units.
+            # Names of topics and keys of configurations have such characters only; any other text is written as escapes of
+            # its UTF-16 code units, of four hex digits each.
             units = value.encode("utf-16-be").hex()
-            escaped = (f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
-            return f'"{value}"' if re.fullmatch(r"[\w .,:()\[\]-]*", value, re.ASCII) else f'"{"".join(escaped)}"'
+            escapes = (f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
+            return f'"{value}"' if re.fullmatch(r"[\w .,:()\[\]-]*", value, re.ASCII) else f'"{"".join(escapes)}"'
         case tuple() | list():
             return f"List.of({', '.join(map(java_value, value))})"
     raise UsageError(f"--export-junit: expected a number, a word or a list of these in a step; seen {value!r}")
@@ -53,7 +58,7 @@ def call(step: Step) -> str:
 
 
 def class_name(words: str) -> str:
-    """Return the name of a class that ends in Test, made of words."""
+    """Return the name of a Java class, made of the words in a text, such as BrokerF1Test of "broker F1"."""
     parts = re.findall(r"[A-Za-z0-9]+", words)
     name = "".join(part[0].upper() + part[1:] for part in parts)
     return f"{'' if name[:1].isalpha() else 'Path'}{name}Test"

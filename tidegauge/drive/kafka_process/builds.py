@@ -1,4 +1,7 @@
-"""A build of Kafka: its jars, wherever they lie, what it calls itself, and the release that it is compared with.
+"""A build of Kafka: its jars, wherever they lie, its version, and the release that it is compared with.
+
+A build is a folder with jars, of a release or of somebody's own branch. The suite *speaks* a release if it knows that
+release's KRaft. The jars of a release are fetched by Maven into the user's cache.
 
 Rules of this file
 
@@ -36,24 +39,25 @@ NEEDED: Mapping[str, re.Pattern[str]] = MappingProxyType(
         "kafka_2.13": re.compile(r"kafka_2\.\d+(?:-(.+))?\.jar"),
     }
 )
-"""The jars without which no process starts or nothing can be said to it, and their names. The first names the version."""
+"""The jars without which no process starts or nothing can be sent to it, and patterns of their names with the version."""
 
-BESIDES = ("-test", "-tests", "-test-fixtures", "-test-sources", "-sources", "-src", "-javadoc", "-scaladoc")
-"""How the names of jars end that are built beside those that run."""
+NOT_RUN = ("-test", "-tests", "-test-fixtures", "-test-sources", "-sources", "-src", "-javadoc", "-scaladoc")
+"""How the names of jars end that do not run in a broker: tests, sources, documentation."""
 
-WITH_ALL = "jmh-benchmarks"
+FAT_JAR_PROJECT = "jmh-benchmarks"
 """The project whose jar has copies of the classes of all others."""
 
 VERSION_FILE = "kafka/kafka-version.properties"
 """In kafka-clients: the version that the build had. org.apache.kafka.common.utils.AppInfoParser."""
 
 SHOWN_NAMES = 6
+"""File names that a message lists at most."""
 
 
 class KafkaBuild(NamedTuple):
-    """What is driven: its version, the release whose profile it is expected to have, its jars in the order of a class path.
+    """A build: its version, the release that it is compared with, its jars in the order of a class path.
 
-    `note` says why that release, where the version does not name one.
+    `note` says why it is that release, where the version does not name one.
     """
 
     version: str
@@ -73,9 +77,10 @@ class KafkaBuild(NamedTuple):
 
 
 def build_of(named: str, jars: Path | None = None) -> KafkaBuild:
-    """Return the build in a folder, or the release of that name, whose jars Maven fetches unless they lie in `jars`.
+    """Return the build that `named`, the argument of --kafka, stands for: a folder with a build, or a release.
 
-    Raises UsageError for a folder without a build, jars of another version, and a release that the suite does not speak.
+    The jars of a release are fetched by Maven, unless `jars` is a folder that has them. Raises UsageError for a folder
+    without a build, jars of another version, and a release that the suite does not speak.
     """
     is_folder = os.sep in named or named in {".", "..", "~"} or Path(named).is_dir()
     if is_folder and jars is not None:
@@ -88,7 +93,7 @@ def build_of(named: str, jars: Path | None = None) -> KafkaBuild:
         raise UsageError(
             f"--kafka: expected a release such as 4.3.1 or a folder with a build; seen {named!r}, which is neither"
         )
-    # Before anything is fetched.
+    # Refuse a release that the suite does not speak before anything is fetched.
     _spoken(_build_of_version(named, ()))
     build = find_build(fetched_jars(named) if jars is None else jars)
     if build.version != named:
@@ -99,47 +104,51 @@ def build_of(named: str, jars: Path | None = None) -> KafkaBuild:
     return build
 
 
-def find_build(place: Path) -> KafkaBuild:
-    """Return the build in a folder. Raises UsageError, which says what was looked for and what is there."""
-    if not place.is_dir():
-        raise UsageError(f"--kafka: expected a release such as 4.3.1 or a folder with a build; seen no folder {place}")
+def find_build(folder: Path) -> KafkaBuild:
+    """Return the build in a folder, laid out in one of LAYOUTS. Raises UsageError, with what is in the folder."""
+    if not folder.is_dir():
+        raise UsageError(f"--kafka: expected a release such as 4.3.1 or a folder with a build; seen no folder {folder}")
     for layout in LAYOUTS.values():
-        jars = layout(place)
+        jars = layout(folder)
         if any(NEEDED["kafka-clients"].fullmatch(jar.name) for jar in jars):
-            return _checked(place, jars)
-    there = sorted(path.name for path in place.iterdir())
+            return _build_of_jars(folder, jars)
+    names = sorted(path.name for path in folder.iterdir())
     raise UsageError(
-        f"--kafka: expected in {place} a kafka-clients jar in one of {', '.join(LAYOUTS)}; seen {_few(there) or 'nothing'}; "
-        "build it first (./gradlew jar, or releaseTarGz and unpack that), or name the folder with its jars"
+        f"--kafka: expected in {folder} a kafka-clients jar in one of {', '.join(LAYOUTS)}; seen "
+        f"{_few(names) or 'nothing'}; build it first (./gradlew jar, or releaseTarGz and unpack that), or name the folder "
+        "with its jars"
     )
 
 
-def _checked(place: Path, jars: Sequence[Path]) -> KafkaBuild:
-    """Check that a build has all that it needs, in one version."""
-    found = {name: [jar for jar in jars if pattern.fullmatch(jar.name)] for name, pattern in NEEDED.items()}
-    lacking = [name for name, some in found.items() if not some]
+def _build_of_jars(folder: Path, jars: Sequence[Path]) -> KafkaBuild:
+    """Return the build with the jars of a folder. Raises UsageError unless all of NEEDED are there, each in one version."""
+    needed_jars = {name: [jar for jar in jars if pattern.fullmatch(jar.name)] for name, pattern in NEEDED.items()}
+    lacking = [name for name, matches in needed_jars.items() if not matches]
     if lacking:
         raise UsageError(
-            f"--kafka: expected the jars {', '.join(NEEDED)} in {place}; seen none of {', '.join(lacking)}, but "
+            f"--kafka: expected the jars {', '.join(NEEDED)} in {folder}; seen none of {', '.join(lacking)}, but "
             f"{_few([jar.name for jar in jars])}; build the whole project (./gradlew jar)"
         )
-    for several in found.values():
-        if len(several) > 1:
+    for matches in needed_jars.values():
+        if len(matches) > 1:
             raise UsageError(
-                f"--kafka: expected jars of one version in {place}; seen {_few([jar.name for jar in several])}; remove the "
+                f"--kafka: expected jars of one version in {folder}; seen {_few([jar.name for jar in matches])}; remove the "
                 "others, or build anew (./gradlew clean jar)"
             )
-    clients = found["kafka-clients"][0]
-    named = NEEDED["kafka-clients"].fullmatch(clients.name)
-    return _build_of_version((named and named[1]) or _version_inside(clients) or "of no version", tuple(jars))
+    clients = needed_jars["kafka-clients"][0]
+    match = NEEDED["kafka-clients"].fullmatch(clients.name)
+    # The name of the jar may have no version; then the jar itself may say it.
+    return _build_of_version((match and match[1]) or _version_inside(clients) or "of no version", tuple(jars))
 
 
 def _build_of_version(version: str, jars: tuple[Path, ...]) -> KafkaBuild:
+    """Return a build of a version, with the release that it is compared with."""
     compared = release_of_version(version)
     return KafkaBuild(version, compared.release, jars, compared.note)
 
 
 def _spoken(build: KafkaBuild) -> KafkaBuild:
+    """Return a build. Raises UsageError if it is older than the releases that the suite speaks."""
     if parse_release(build.release) < FIRST_SPOKEN:
         raise UsageError(
             f"--kafka: expected a release from {'.'.join(map(str, FIRST_SPOKEN))} on, whose KRaft the suite speaks; seen "
@@ -150,7 +159,7 @@ def _spoken(build: KafkaBuild) -> KafkaBuild:
 
 
 def _version_inside(clients: Path) -> str:
-    """Return the version that a kafka-clients jar says it has; empty if it says none."""
+    """Return the version in VERSION_FILE of a kafka-clients jar; empty if there is none."""
     with suppress(OSError, KeyError, zipfile.BadZipFile), zipfile.ZipFile(clients) as jar:
         lines = jar.read(VERSION_FILE).decode(errors="replace").splitlines()
         return next((line.removeprefix("version=").strip() for line in lines if line.startswith("version=")), "")
@@ -160,34 +169,35 @@ def _version_inside(clients: Path) -> str:
 # Layouts: each returns the jars that run, none if a folder is laid out otherwise.
 
 
-def _flat(place: Path) -> list[Path]:
-    return [jar for jar in sorted(place.glob("*.jar")) if not jar.stem.endswith(BESIDES)]
+def _flat(folder: Path) -> list[Path]:
+    """Return the jars that lie in a folder itself, without those of tests, sources and documentation (rule 3)."""
+    return [jar for jar in sorted(folder.glob("*.jar")) if not jar.stem.endswith(NOT_RUN)]
 
 
-def _gradle(root: Path) -> list[Path]:
+def _gradle(checkout: Path) -> list[Path]:
     """Return what bin/kafka-run-class.sh puts on the class path in a checkout: the projects' jars and their dependencies."""
-    folders = [folder for depth in ("*", "*/*") for folder in sorted(root.glob(f"{depth}/build/libs"))]
-    jars = [jar for folder in folders if root / WITH_ALL not in folder.parents for jar in _flat(folder)]
-    scala = next((named[1] for jar in jars if (named := re.match(r"kafka_(2\.\d+)", jar.name))), "")
-    # What `kafka_2.13` depends on is all that a broker runs, but for a logging backend. The projects' own jars are copied
-    # there as well, and such a copy may be old.
+    folders = [folder for depth in ("*", "*/*") for folder in sorted(checkout.glob(f"{depth}/build/libs"))]
+    jars = [jar for folder in folders if checkout / FAT_JAR_PROJECT not in folder.parents for jar in _flat(folder)]
+    scala_version = next((match[1] for jar in jars if (match := re.match(r"kafka_(2\.\d+)", jar.name))), "")
+    # What core depends on is all that a broker runs, but for a logging backend, which is a dependency of tools. Copies of
+    # the projects' own jars lie there as well, and may be old: leave them out.
     for project in ("core", "tools"):
-        for folder in sorted(root.glob(f"{project}/build/dependant-libs-{scala}*"))[-1:]:
-            there = {_artifact(jar.name) for jar in jars}
-            jars += [jar for jar in _flat(folder) if _artifact(jar.name) not in there]
+        for folder in sorted(checkout.glob(f"{project}/build/dependant-libs-{scala_version}*"))[-1:]:
+            artifacts = {_artifact(jar.name) for jar in jars}
+            jars += [jar for jar in _flat(folder) if _artifact(jar.name) not in artifacts]
     return jars
 
 
 def _artifact(jar: str) -> str:
-    """Return the name of a jar without its version."""
+    """Return the file name of a jar without its version: kafka-clients of kafka-clients-4.3.1.jar."""
     return re.split(r"-\d", jar, maxsplit=1)[0].removesuffix(".jar")
 
 
 LAYOUTS: Mapping[str, Callable[[Path], list[Path]]] = MappingProxyType(
     {
         "a folder of jars": _flat,
-        "a distribution (libs)": lambda place: _flat(place / "libs"),
-        "a package (share/java/kafka)": lambda place: _flat(place / "share" / "java" / "kafka"),
+        "a distribution (libs)": lambda folder: _flat(folder / "libs"),
+        "a package (share/java/kafka)": lambda folder: _flat(folder / "share" / "java" / "kafka"),
         "a Gradle checkout (core/build/libs, clients/build/libs, core/build/dependant-libs-*)": _gradle,
     }
 )
@@ -195,8 +205,9 @@ LAYOUTS: Mapping[str, Callable[[Path], list[Path]]] = MappingProxyType(
 
 
 def _few(names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
-    return ", ".join(names[:SHOWN_NAMES]) + more
+    """Return the first names as a list in a message, and the number of the others."""
+    others = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+    return ", ".join(names[:SHOWN_NAMES]) + others
 
 
 # The jars of a release of Kafka, fetched by Maven's ordinary client into the user's cache.
@@ -209,14 +220,16 @@ def _few(names: Sequence[str]) -> str:
 
 TOOL_MINUTES = 10
 SHOWN_LINES = 5
+"""Lines at the end of a tool's output that a message quotes."""
 
 
 def run_tool(
     what: str, command: Sequence[str], hint: str = "", *, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> None:
-    """Run a tool of this machine, which may take minutes, to its end. `what` it makes and the `hint` go into the message.
+    """Run a program of this machine, which may take minutes, to its end.
 
-    Raises UsageError with the last lines of its output when it fails or takes too long.
+    `what`: what the program makes, for messages; `hint`: the end of the message if it fails. Raises UsageError with the last
+    lines of its output when it fails, or without them when it takes too long.
     """
     tool = command[0]
     try:
@@ -258,7 +271,7 @@ SNAPSHOT = "-SNAPSHOT"
 
 
 def pom(release: str) -> str:
-    """Make a Maven project that depends on a broker of this release."""
+    """Return a Maven project that depends on a broker of this release, with the logging backend of its distribution."""
     logging = LOG4J_2 if parse_release(release_of_version(release).release) >= (4,) else RELOAD4J
     artifacts = (("org.apache.kafka", "kafka_2.13", release), *logging)
     return POM.format("".join(DEPENDENCY.format(*artifact) for artifact in artifacts))
@@ -285,27 +298,28 @@ def find_maven() -> str | None:
     return shutil.which("mvn")
 
 
-def _fetch(release: str, place: Path) -> None:
-    """Have Maven fetch the jars of a release into `place`: all of them, or none."""
+def _fetch(release: str, folder: Path) -> None:
+    """Have Maven fetch the jars of a release into `folder`, which comes to exist with all of them. Raises UsageError."""
     maven = find_maven()
     if maven is None:
         raise UsageError(
-            f"jars of Kafka {release}: expected Maven's client mvn on the PATH, since they are not in {place}; seen none; "
+            f"jars of Kafka {release}: expected Maven's client mvn on the PATH, since they are not in {folder}; seen none; "
             "install Maven, or name a folder: --kafka FOLDER"
         )
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{release}-", dir=place.parent) as work:
-        project, beside = Path(work).resolve() / "pom.xml", Path(work).resolve() / "jars"
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # In the same file system, so that the jars can be moved by a rename (rule 2 of this part).
+    with tempfile.TemporaryDirectory(prefix=f".{release}-", dir=folder.parent) as work:
+        project, jars = Path(work).resolve() / "pom.xml", Path(work).resolve() / "jars"
         project.write_text(pom(release), encoding="utf-8")
-        goal = ("dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={beside}")
+        goal = ("dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={jars}")
         hint = "; is there such a release, and a repository within reach?"
         command = [maven, "-q", "-B", "-f", str(project), *goal]
         run_tool(f"jars of Kafka {release}", command, hint, cwd=Path(work), env=environment_with_java())
-        if not beside.is_dir():
+        if not jars.is_dir():
             raise UsageError(f"jars of Kafka {release}: expected {maven} to fetch them; seen none{hint}")
         try:
-            beside.rename(place)
+            jars.rename(folder)
         except OSError:
             # Another run may have fetched the same at the same time, and been faster.
-            if not place.is_dir():
+            if not folder.is_dir():
                 raise

@@ -1,4 +1,6 @@
-"""The clocks of a process: moved by the driver where a C compiler can build what is preloaded for that, else the machine's.
+"""The clocks of a process of Kafka: the machine's, or the machine's with offsets that the driver changes (a *moved* clock).
+
+A moved clock takes a C library that the process preloads. With it a session expires without waiting for it.
 
 Rules of this file
 
@@ -29,7 +31,10 @@ SOURCE = Path(__file__).with_name("clock.c")
 COMPILERS = ("cc", "gcc", "clang")
 """The first one on PATH is used."""
 NANOSECONDS = 1_000_000_000
+MONOTONIC, TIME_OF_DAY = 0, 1
+"""Positions of the two offsets in the shared file (clock.c)."""
 _OFFSETS = struct.Struct("<qq")
+"""The content of that file: both offsets, in nanoseconds."""
 
 MOVED_SESSION, REAL_SESSION = 400.0, 1.0
 """Seconds of the process that a session lasts: longer than any path takes. Not much longer, because the process catches up
@@ -37,7 +42,7 @@ on each move: its histograms are renewed every hour (com.yammer.metrics)."""
 
 
 class Clock(Protocol):
-    """The clocks of a process. `session`: how long its sessions last, in its seconds."""
+    """The clocks of a process. `session`: how many seconds, by its own clock, the process's sessions are to last."""
 
     session: float
 
@@ -56,7 +61,7 @@ class Clock(Protocol):
 
 
 class RealClock:
-    """The machine's clocks."""
+    """The machine's clocks: time passes by waiting."""
 
     session = REAL_SESSION
     environment: Mapping[str, str] = MappingProxyType({})
@@ -91,17 +96,18 @@ class MovedClock:
 
     def now(self) -> float:
         """Return the time of the process's monotonic clock."""
-        return time.monotonic() + self._offsets[0] / NANOSECONDS
+        return time.monotonic() + self._offsets[MONOTONIC] / NANOSECONDS
 
     def advance(self, seconds: float) -> None:
         """Move the monotonic clock; the process notices within 20 ms (NOTICED_AFTER in clock.c)."""
-        self._add(0, seconds)
+        self._add(MONOTONIC, seconds)
 
     def advance_date(self, seconds: float) -> None:
         """Move the time of day."""
-        self._add(1, seconds)
+        self._add(TIME_OF_DAY, seconds)
 
     def _add(self, clock: int, seconds: float) -> None:
+        """Add to the offset of a clock, MONOTONIC or TIME_OF_DAY, and share both offsets with the process."""
         self._offsets[clock] += int(seconds * NANOSECONDS)
         self._shared[:] = _OFFSETS.pack(*self._offsets)
 
@@ -136,13 +142,14 @@ def build_library(source: Path = SOURCE) -> Path:
         raise NoLibraryError(f"expected {', '.join(COMPILERS[:-1])} or {COMPILERS[-1]} on PATH; seen none of them")
     root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".clock-", dir=root) as work:
-        # Built beside its place and moved: another run never sees half a library.
-        beside = Path(work).resolve() / library.name
-        command = [compiler, "-O2", "-shared", "-fPIC", "-o", str(beside), str(source), "-ldl", "-lpthread"]
-        # Not where the driver is: the linker looks for libraries in its directory.
-        done = subprocess.run(command, cwd=work, capture_output=True, check=False)
-        if done.returncode:
-            error = done.stderr.decode(errors="replace").strip().partition("\n")[0]
-            raise NoLibraryError(f"expected that {compiler} compiles {source.name}; seen: {error or done.returncode}")
-        beside.replace(library)
+        # Built in a folder of its own and then renamed: another run never sees half a library.
+        temporary = Path(work).resolve() / library.name
+        command = [compiler, "-O2", "-shared", "-fPIC", "-o", str(temporary), str(source), "-ldl", "-lpthread"]
+        # Not in the driver's working directory, where the linker might find foreign libraries.
+        compilation = subprocess.run(command, cwd=work, capture_output=True, check=False)
+        if compilation.returncode:
+            error = compilation.stderr.decode(errors="replace").strip().partition("\n")[0]
+            reason = error or compilation.returncode
+            raise NoLibraryError(f"expected that {compiler} compiles {source.name}; seen: {reason}")
+        temporary.replace(library)
     return library

@@ -1,7 +1,8 @@
-"""Processes that end with this one, however it ends, and their scratch folders: guard.py keeps both. And Kafka's.
+"""Processes that end with this one (the driver), however it ends, with scratch folders of their own; and Kafka's processes.
 
-The folder is in memory where there is room, unless TMPDIR names a place. A broker creates and renames
-small files all the time, and would wait for a disk.
+A *guard* (guard.py) is a small process beside this one: it makes the folder, starts the process, and removes both when this
+one has gone. The folder is in memory where there is room, unless TMPDIR names a place: a broker creates and renames small
+files all the time, and would wait for a disk.
 """
 
 import json
@@ -33,7 +34,7 @@ IN_MEMORY, ROOM = Path("/dev/shm"), 2 << 30
 
 
 def scratch_root() -> Path:
-    """Return where the folders of processes are created: rule of this file."""
+    """Return where the folders of processes are created: in memory where there is room, else where Python has its own."""
     with suppress(OSError):
         is_named = any(os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
         if not is_named and os.access(IN_MEMORY, os.W_OK | os.X_OK) and shutil.disk_usage(IN_MEMORY).free >= ROOM:
@@ -42,10 +43,13 @@ def scratch_root() -> Path:
 
 
 class Guarded:
-    """A folder, `home`, whose name begins with `prefix`, and at most one process at a time."""
+    """A scratch folder, `home`, and at most one process at a time, whose output goes to the file `out` there.
+
+    `pid`: of the latest process, 0 before the first.
+    """
 
     def __init__(self, prefix: str) -> None:
-        """Start the guard, which makes the folder and removes it when this process ends, however that happens."""
+        """Start the guard, which makes the folder, with a name that begins with `prefix`, and removes it at the end."""
         self._guard = subprocess.Popen(
             # The standard library alone, for the guard must be there fast.
             bare_python_command(guard.__file__, str(scratch_root() / prefix)),
@@ -57,40 +61,39 @@ class Guarded:
         self.home = Path(self._read_line()["folder"])
         self.out = self.home / OUT
         self.pid = 0
-        """that of the latest process"""
 
     def run(self, command: Sequence[str]) -> None:
         """Start a process. Raises WireError when the guard has gone."""
         self.pid = int(self._command(run=list(command), out=str(self.out))["pid"])
 
-    def end(self, number: int) -> None:
+    def end(self, signal_number: int) -> None:
         """Send the process a signal, and wait until it has ended. Raises WireError when the guard has gone."""
-        self._command(signal=number)
+        self._command(signal=signal_number)
 
     def exit_code(self) -> int | None:
-        """Return the exit code of the process if it has ended by itself. Raises WireError when the guard has gone."""
+        """Return the exit code of the process if it has ended by itself, else None. Raises WireError without a guard."""
         code: int | None = self._command(look=True)["code"]
         return code
 
     def close(self) -> None:
         """End the process and remove the folder."""
-        # The end of its stdin is what tells the guard.
+        # The guard ends, and cleans up, when its stdin ends.
         if self._guard.stdin is not None:
             self._guard.stdin.close()
         self._guard.wait()
         if self._guard.stdout is not None:
             self._guard.stdout.close()
 
-    def _command(self, **line: Any) -> dict[str, Any]:
-        """Send the guard a command, wait until it is done, and return its report."""
+    def _command(self, **command: Any) -> dict[str, Any]:
+        """Send the guard a command (guard.py, rule 3), wait until it is done, and return the response. Raises WireError."""
         if self._guard.stdin is None or self._guard.poll() is not None:
             raise WireError("the guard of a process: expected it to run; seen that it has ended")
-        self._guard.stdin.write(json.dumps(line).encode() + b"\n")
+        self._guard.stdin.write(json.dumps(command).encode() + b"\n")
         self._guard.stdin.flush()
         return self._read_line()
 
     def _read_line(self) -> dict[str, Any]:
-        """Return what the guard reports next. Raises WireError if it has ended."""
+        """Return the guard's next line, a JSON object. Raises WireError if the guard has ended."""
         line = self._guard.stdout.readline() if self._guard.stdout is not None else b""
         if not line:
             raise WireError(f"the guard of a process: expected a report of what it did; seen exit code {self._guard.wait()}")
@@ -124,6 +127,7 @@ log4j.appender.F.File=${kafka.log}
 log4j.appender.F.layout=org.apache.log4j.PatternLayout
 log4j.appender.F.layout.ConversionPattern=[%d] %p [%t] %m (%c)%n
 """
+"""The logging configurations of Kafka up to 3.9 (LOG4J1) and since 4.0 (LOG4J2): all into one file."""
 LEVELS: Mapping[str, str] = {
     "kafka.cluster.Partition": "DEBUG",
     "kafka.server.DefaultAlterPartitionManager": "ERROR",
@@ -151,6 +155,7 @@ NO_METRICS: Mapping[str, object] = MappingProxyType(
 
 MAIN_CLASS = "kafka.Kafka"
 LAST_LINES = 12
+"""Lines at the end of a file that a message quotes."""
 NO_ENVIRONMENT: Mapping[str, str] = MappingProxyType({})
 
 
@@ -163,9 +168,10 @@ CLUSTER_ID = base64_of(uuid.UUID(int=0x71DE6A06E << 64 | 1))
 
 
 class KafkaProcess:
-    """A process with this class path, which can be started again after it was ended.
+    """A process of Kafka in a folder of its own, `home`. It can be started again after it was ended; its disk stays.
 
-    `properties`: its configuration, with a node.id. `environment`: variables in addition to those of this process.
+    `properties`: its configuration, with a node.id. `environment`: variables in addition to those of this process. `log`:
+    the file that it logs to.
     """
 
     def __init__(
@@ -189,11 +195,11 @@ class KafkaProcess:
 
     @property
     def data(self) -> Path:
-        """Its log directory."""
+        """The directory of its partitions' logs (log.dirs)."""
         return self.home / "data"
 
     def start(self) -> None:
-        """Start the process. It is up when it has registered with its controller."""
+        """Start the process, without waiting until it is up."""
         self._guarded.run(self._command())
 
     def stop(self) -> None:
@@ -209,14 +215,14 @@ class KafkaProcess:
         self._guarded.close()
 
     def check_runs(self) -> None:
-        """Check that the process has not ended. Raises WireError with its last words."""
+        """Check that the process has not ended. Raises WireError with the end of its output."""
         code = self._guarded.exit_code()
         if code is not None:
-            words = self.last_words()
-            raise WireError(f"{MAIN_CLASS}: expected its process to run; seen exit code {code}; its last words:\n{words}")
+            output = self.last_words()
+            raise WireError(f"{MAIN_CLASS}: expected its process to run; seen exit code {code}; its last words:\n{output}")
 
     def last_words(self) -> str:
-        """Return the end of what the process wrote, which is the JVM's or an agent's, and the end of what it logged."""
+        """Return the last lines of its stdout and stderr, which the JVM or an agent wrote, and of its log."""
         files = (path for name in (OUT, "server.log") if (path := self.home / name).is_file())
         texts = (path.read_text(encoding="utf-8", errors="backslashreplace") for path in files)
         return "\n".join(visible(line) for text in texts for line in text.splitlines()[-LAST_LINES:])
@@ -226,7 +232,7 @@ class KafkaProcess:
         return self.log.stat().st_size if self.log.is_file() else 0
 
     def lines_about(self, words: Iterable[str], size: int) -> list[str]:
-        """Return those of its first `size` logged bytes that are lines with one of the words."""
+        """Return the lines that have one of the words, among the first `size` bytes of its log."""
         if not self.log.is_file():
             return []
         pattern = re.compile("|".join(map(re.escape, words)))
@@ -250,13 +256,16 @@ class KafkaProcess:
 
 
 def _write_properties(path: Path, properties: Mapping[str, object]) -> None:
+    """Write a file of Java properties."""
     path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()), encoding="utf-8")
 
 
 def _log4j2() -> str:
+    """Return the content of log4j2.properties, with a logger for each of LEVELS."""
     loggers = enumerate(LEVELS.items())
     return LOG4J2 + "".join(f"logger.l{n}.name = {name}\nlogger.l{n}.level = {level}\n" for n, (name, level) in loggers)
 
 
 def _log4j1() -> str:
+    """Return the content of log4j.properties, with a logger for each of LEVELS."""
     return LOG4J1 + "".join(f"log4j.logger.{name}={level}\n" for name, level in LEVELS.items())

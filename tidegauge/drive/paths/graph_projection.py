@@ -1,12 +1,19 @@
-"""The inputs that a model's graph gives one broker: for each value the broker can have, the steps that can reach it there.
+"""The inputs that a model's graph gives one broker: for each local state of the broker, the steps that can reach it there.
+
+A graph has the states and transitions of a model of a whole cluster. A local state (Local) is the part of a state that one
+broker has, as a tuple. An input is what a transition gives that broker (a message, metadata, a client's request, a crash),
+as a step of the contract with the driven broker; NEXT in it stands for the next partition epoch. `me` is the id of that
+broker in the model. A transition is given as `before`, `label`, `after`: the states around it, its action with arguments. A
+`rename` is a function from ids in the model to ids in steps (rule 1).
 
 Rules of this file
 
-1. The graph is the one that equals TLC's (spec = impl), projected on each of its brokers. Names of brokers are taken
-   away: the broker is 1, the others are 2, 3, .. in the order of their ids.
-2. What a broker's value leads to is not read from the graph: the reference behind the contract computes it. Where the two
-   parted, values would have no steps, and the cover would say so.
-3. A diverging response has no high watermark in the model. Here it has one beyond any log, or who takes it over is not seen.
+1. The graph is the one that equals TLC's (spec = impl), projected on each of its brokers. The brokers are renamed: the one
+   that gets the inputs is 1, the others are 2, 3, .. in the order of their ids.
+2. What an input leads to is not read from the graph: the reference behind the contract computes it. Where the two
+   differed, local states would have no steps, and the cover would show that.
+3. A diverging response has no high watermark in the model. Here it has one beyond any log: a broker that takes it over by
+   mistake would otherwise not be seen.
 4. A peer that is not to join the ISR yet is let in by the metadata cache all the same: the broker itself must refuse it.
 5. A process that ends is up again in the same step. What the controller does is seen when the broker reads of it.
 """
@@ -31,10 +38,10 @@ from tidegauge.impl.replica.partition_state import Partition
 from tidegauge.impl.rules import INELIGIBLE_REPLICA, INVALID_UPDATE_VERSION, NONE, UNDEFINED
 
 Local = tuple[Any, ...]
-"""A broker's value without names and partition epochs."""
+"""The local state of a broker, as `local` makes it: without ids of the model, and without partition epochs."""
 
 LEADER_EPOCH = 2
-"""Where in it the leader epoch stands: UNDEFINED while it has read no metadata."""
+"""The position of the leader epoch in a Local: UNDEFINED while the broker has read no metadata."""
 
 Requested = tuple[int, ...]
 """Which request a response belongs to: (epoch, offset) of a fetch, (epoch) of an OffsetsForLeaderEpoch request."""
@@ -48,13 +55,14 @@ class Input(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """The inputs that a graph gives one broker: `given` has, for each value of the broker, those that may reach it there.
+    """The inputs that a graph gives one broker: `by_local` has, for each local state, those that may reach it there.
 
-    `counts`: whether partition epochs are numbers there, not NEXT; `waits`: whether each fetch may also be one that waits;
-    `sessions`: whether it may be one in a session. `states`, `transitions`: how large the graph is.
+    (A mapping to None is an ordered set.) `counts`: whether partition epochs are numbers there, not NEXT; `waits`: whether
+    each fetch may also be one that waits; `sessions`: whether it may be one in a session. `states`, `transitions`: how large
+    the graph is.
     """
 
-    given: Mapping[Local, Mapping[Input, None]]
+    by_local: Mapping[Local, Mapping[Input, None]]
     peers: int
     min_insync_replicas: int
     counts: bool
@@ -68,7 +76,7 @@ Rename = Callable[[int], int]
 
 
 def local(broker: Broker, rename: Rename = lambda broker: broker) -> Local:
-    """Return the value of a broker, its peers renamed: what decides how it responds to an input."""
+    """Return the local state of a broker, with its peers renamed: all that decides how it responds to an input."""
     partition, state = broker.partition, broker.partition.state
     return (
         partition.log,
@@ -85,11 +93,13 @@ def local(broker: Broker, rename: Rename = lambda broker: broker) -> Local:
 
 
 def _set(brokers: tuple[int, ...], rename: Rename) -> tuple[int, ...]:
+    """Return a set of brokers, renamed, in ascending order."""
     return tuple(sorted(map(rename, brokers)))
 
 
 def renaming(me: int) -> Rename:
     """Return the renaming by which broker `me` is broker 1, and the others are 2, 3, .. in their order."""
+    # In the model brokers are 0, 1, ..: those before `me` go up by two, those after it by one.
     return lambda b: b if b == UNDEFINED else BROKER if b == me else b + 1 + (b < me)
 
 
@@ -98,43 +108,43 @@ def renaming(me: int) -> Rename:
 
 
 def of_cluster(bounds: Bounds, profile: Profile) -> Inputs:
-    """Return what the graph of impl.cluster.cluster within bounds gives a broker: each of its brokers in turn."""
-    given: defaultdict[Local, dict[Input, None]] = defaultdict(dict)
+    """Return what the graph of impl.cluster.cluster within bounds gives a broker: the inputs of all its brokers together."""
+    by_local: defaultdict[Local, dict[Input, None]] = defaultdict(dict)
     start = initial(bounds, profile)
     renames = [renaming(b) for b in range(bounds.brokers)]
     # The model begins with brokers that have read the first registration; a path begins one step earlier.
     for rename in renames:
-        given[local(Broker(Partition(BROKER)))][Input(image_step(start, rename))] = None
-    seen: set[Any] = set()
-    value_of: dict[tuple[int, int, bool], Local] = {}
-    keep: list[Broker] = []
+        by_local[local(Broker(Partition(BROKER)))][Input(image_step(start, rename))] = None
+    seen_keys: set[Any] = set()
+    local_states: dict[tuple[int, int, bool], Local] = {}
+    kept_alive: list[Broker] = []
     states, transitions = 1, 0
     for before, label, after, new in transitions_from(start):
         states, transitions = states + new, transitions + 1
         _, b, *_ = label
         broker = before.brokers[b]
-        # The model takes each truncation of a fetcher thread as a step; the contract's broker truncates as soon as no
-        # request is in flight, so its value is the one after that.
-        at_once = broker.entry is not None and broker.entry.truncating and before.network[b][broker.source] is None
-        # The explorer interns the parts of its states, so identity is equality: most transitions of a cluster repeat what
-        # another one gave this broker.
-        key = (label, id(broker), at_once, _also_read(before, label), id(after.brokers[b]))
-        if key in seen:
+        # In the model a truncation of the fetcher thread is a transition of its own; the contract's broker truncates as soon
+        # as no request is in flight, so its local state is the one after that.
+        truncates = broker.entry is not None and broker.entry.truncating and before.network[b][broker.source] is None
+        # Most transitions of a cluster repeat what another one gave this broker: skip them. The explorer interns the parts
+        # of its states, so equal parts are the same object.
+        key = (label, id(broker), truncates, _also_read(before, label), id(after.brokers[b]))
+        if key in seen_keys:
             continue
-        seen.add(key)
-        given_now = list(inputs_of(before, label, after, renames[b]))
-        if given_now:
-            if (b, id(broker), at_once) not in value_of:
-                reached = truncate_alone(start.model.setup, broker) if at_once else broker
-                value_of[b, id(broker), at_once] = local(reached, renames[b])
-                # An id is unique as long as its object lives.
-                keep.append(broker)
-            given[value_of[b, id(broker), at_once]].update(dict.fromkeys(given_now))
-    return Inputs(given, bounds.brokers - 1, bounds.min_insync_replicas, False, states, transitions)
+        seen_keys.add(key)
+        graph_inputs = list(inputs_of(before, label, after, renames[b]))
+        if graph_inputs:
+            if (b, id(broker), truncates) not in local_states:
+                reached = truncate_alone(start.model.setup, broker) if truncates else broker
+                local_states[b, id(broker), truncates] = local(reached, renames[b])
+                # An id is unique only as long as its object lives.
+                kept_alive.append(broker)
+            by_local[local_states[b, id(broker), truncates]].update(dict.fromkeys(graph_inputs))
+    return Inputs(by_local, bounds.brokers - 1, bounds.min_insync_replicas, False, states, transitions)
 
 
 def _also_read(before: Cluster, label: Label) -> Any:
-    """Return what a step reads besides the broker: a message, or the controller's registration."""
+    """Return a key of what a transition reads besides the broker: a message, the controller's registration, or nothing."""
     match label:
         case ("HandleFetch" | "HandleEpochRequest", leader, f, *_):
             return id(before.network[f][leader])
@@ -149,17 +159,21 @@ def _also_read(before: Cluster, label: Label) -> Any:
 
 
 def image_step(cluster: Cluster, rename: Rename) -> Step:
-    """Return the step in which a broker reads the controller's registration."""
+    """Return the step in which a broker reads the controller's registration of the partition as metadata."""
     image = cluster.controller
     return "metadata", rename(image.leader), image.leader_epoch, NEXT, _set(image.isr, rename)
 
 
 def inputs_of(before: Cluster, label: Label, after: Cluster, rename: Rename) -> Iterator[Input]:
-    """Yield what a transition gives the broker that takes it; nothing where the broker does it by itself."""
+    """Yield what a transition of a cluster gives the broker that takes it; nothing where the broker does it by itself.
+
+    `label`: the transition's action and its arguments, the broker first.
+    """
     match label:
         case ("BecomeLeader" | "BecomeFollower", _):
             yield Input(image_step(before, rename))
         case ("LeaderAppend", _):
+            # In a model whose producers wait, an append has acks=all (-1).
             yield Input(("append", -1 if before.waiting else 1))
         case ("HandleFetch", leader, f, expand):
             request: Any = before.network[f][leader]
@@ -178,6 +192,7 @@ def inputs_of(before: Cluster, label: Label, after: Cluster, rename: Rename) -> 
         case ("HandleFetchResponse" | "HandleDivergingResponse" | "HandleOutOfRange" | "HandleEpochResponse", f, leader):
             yield _response(rename(leader), before.network[f][leader])
         case ("ShrinkIsr", _, members):
+            # `members` is a mask with a bit for each broker that leaves.
             lagging = tuple(b for b in range(members.bit_length()) if members >> b & 1)
             yield Input(("lag", _set(lagging, rename)))
         case ("AlterPartition" | "AlterPartitionElr", b) if before.brokers[b] is not after.brokers[b]:
@@ -188,27 +203,28 @@ def inputs_of(before: Cluster, label: Label, after: Cluster, rename: Rename) -> 
         case ("Stop", _):
             yield Input(("stop",))
         case ("DeleteRecords", b, start):
+            # A client deletes records at a leader; at a follower, retention does.
             yield Input(("delete_records" if before.brokers[b].leads else "retention", start))
 
 
 def _response(peer: int, message: Message) -> Input:
-    """Return the input that a message in flight is to its follower, with the request that it answers."""
+    """Return the input that a response in flight from `peer`, the leader, is to its follower."""
     if not isinstance(message, FetchResponseInFlight):
         epoch_response: Any = message
         step = ("offsets_for_leader_epoch_response", peer, NONE, epoch_response.leader_epoch, epoch_response.end_offset)
         return Input(step, (epoch_response.request_epoch,))
-    response, requested = message.response, (message.request_epoch, message.request_offset)
+    response, request = message.response, (message.request_epoch, message.request_offset)
     records = tuple((batch.base, batch.last, batch.epoch) for batch in response.records)
     head = ("fetch_response", peer, response.error)
     # Rule 3 of this file.
     if response.is_diverging:
         diverging = (response.diverging_epoch, response.diverging_end)
-        return Input((*head, BOLD, 0, (), diverging, None), requested)
+        return Input((*head, BEYOND, 0, (), diverging, None), request)
     offsets = None if message.offsets is None else (message.offsets.earliest, message.offsets.latest)
-    return Input((*head, response.hw, response.log_start, records, None, offsets), requested)
+    return Input((*head, response.hw, response.log_start, records, None, offsets), request)
 
 
-BOLD = 99
+BEYOND = 99
 """A high watermark beyond any log of a model."""
 
 
@@ -220,16 +236,16 @@ def of_isr_changes(bounds: isr_model.IsrBounds, profile: Profile) -> Inputs:
     """Return the inputs that the graph of impl.explorer.isr_model gives its leader, which is the broker under test.
 
     In this graph a leader may get the response to its AlterPartition request before the metadata that the request caused.
-    `given` has, by the value of the leader, what it may get there.
+    Partition epochs are numbers, so a local state has them, too: see `counted`.
     """
     rename = renaming(isr_model.LEADER)
     start = isr_model.initial_isr_cluster(bounds, profile)
-    given: defaultdict[Local, dict[Input, None]] = defaultdict(dict)
+    by_local: defaultdict[Local, dict[Input, None]] = defaultdict(dict)
     peers = tuple(range(BROKER + 1, BROKER + 1 + bounds.followers))
     state = opened(Opening(peers), profile)
     # The graph starts with a leader that leads already; these steps take a new broker there.
     for step in isr_beginning(start):
-        given[counted(state.broker, state.partition_epoch)][Input(step)] = None
+        by_local[counted(state.broker, state.partition_epoch)][Input(step)] = None
         state, _ = take_step(state, step)
     search = isr_model.search_isr(start)
     transitions = 0
@@ -238,27 +254,27 @@ def of_isr_changes(bounds: isr_model.IsrBounds, profile: Profile) -> Inputs:
         before, after = search.states[source], search.states[target]
         # Images that the leader has not read yet are in `images`, one for each partition epoch.
         last_image = before.registration.partition_epoch - len(before.images)
-        # What the leader gets by this step; None: the step is another broker's.
-        seen = isr_step(before, label, after)
-        if seen is not None:
-            given[counted(Broker(before.leader), last_image, rename)][Input(seen)] = None
-    return Inputs(given, bounds.followers, 1, True, len(search.states), transitions)
+        step_of_leader = isr_step(before, label, after)
+        if step_of_leader is not None:
+            by_local[counted(Broker(before.leader), last_image, rename)][Input(step_of_leader)] = None
+    return Inputs(by_local, bounds.followers, 1, True, len(search.states), transitions)
 
 
 def _fetch(peer: int, offset: int, *, join: bool) -> Step:
+    """Return the fetch of a peer in the model's only leader epoch; `join`: whether it may join the ISR."""
     epoch = isr_model.EPOCH
     return "fetch", peer, epoch, offset, epoch if offset else UNDEFINED, join
 
 
 def isr_beginning(start: isr_model.IsrCluster) -> tuple[Step, ...]:
     """Return the steps before the model's first state: the leader reads its first metadata, and everybody fetches once."""
-    everybody = _set(start.registration.isr, renaming(isr_model.LEADER))
-    first = ("metadata", BROKER, isr_model.EPOCH, start.registration.partition_epoch, everybody)
-    return first, *(_fetch(peer, 0, join=False) for peer in everybody if peer != BROKER)
+    isr = _set(start.registration.isr, renaming(isr_model.LEADER))
+    metadata = ("metadata", BROKER, isr_model.EPOCH, start.registration.partition_epoch, isr)
+    return metadata, *(_fetch(peer, 0, join=False) for peer in isr if peer != BROKER)
 
 
 def isr_step(before: isr_model.IsrCluster, label: Label, after: isr_model.IsrCluster) -> Step | None:
-    """Return the step that a transition is to the leader; None for one that it does not see."""
+    """Return the step that a transition of the ISR model is to the leader; None for one that gives the leader nothing."""
     exchange, rename = before.exchange, renaming(isr_model.LEADER)
     match label:
         case ("LeaderAppend",):
@@ -270,8 +286,8 @@ def isr_step(before: isr_model.IsrCluster, label: Label, after: isr_model.IsrClu
         case ("ReadMetadata", n):
             image = before.images[n - 1]
             return "metadata", BROKER, isr_model.EPOCH, image.partition_epoch, _set(image.isr, rename)
-        # Where the exchange ends at the controller, it has refused the proposal. A leader that metadata has overtaken no
-        # longer heeds that.
+        # An exchange is a proposal and the response to it. Where it ends at the controller, the proposal was refused. A
+        # leader whose proposal metadata has overtaken ignores the refusal.
         case ("HandleAlterPartition", _) if after.exchange is None and not before.leader.state.is_inflight:
             return None
         case ("HandleAlterPartition", _) if after.exchange is None:
@@ -284,5 +300,5 @@ def isr_step(before: isr_model.IsrCluster, label: Label, after: isr_model.IsrClu
 
 
 def counted(broker: Broker, image: int, rename: Rename = lambda broker: broker) -> Local:
-    """Return the value of a broker with its partition epoch, and that of the last image it read."""
+    """Return the local state of a broker with its partition epoch, and with `image`, that of the last metadata it read."""
     return (*local(broker, rename), broker.partition.partition_epoch, image)

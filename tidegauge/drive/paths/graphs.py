@@ -1,5 +1,8 @@
 """The graphs that a broker is taken through, and their covers.
 
+A graph has the states and transitions of a model within bounds. What it gives one broker are that broker's inputs
+(`Inputs`); a cover is a set of paths that takes each of the broker's steps in the graph at least once.
+
 Rule of this file: bounds are small on purpose. Half a million transitions of a cluster are a few thousand things that one
 broker can do.
 """
@@ -32,28 +35,32 @@ from tidegauge.util.files import cache, replacing
 # it.
 
 
-def cached_cover(name: str, depends: object, profile: Profile, made: Callable[[Profile], Cover]) -> Cover:
-    """Return the cover that `made` computes for a profile, from the cache if it is there.
+def cached_cover(name: str, depends: object, profile: Profile, make: Callable[[Profile], Cover]) -> Cover:
+    """Return the cover that `make` computes for a profile, from the cache if it is there.
 
-    `depends`: whatever the cover depends on besides the code and the profile.
+    `name`: the beginning of the file's name. `depends`: whatever the cover depends on besides the code and the profile, as a
+    value whose repr is the same in each run.
     """
     folder, stem = _folder(), f"{name}-{_digest(repr(depends).encode(), *_code())}"
-    for place in sorted(folder.glob(f"{stem}-*")) if folder is not None else ():
+    for path in sorted(folder.glob(f"{stem}-*")) if folder is not None else ():
         # A file that cannot be read is made again without a message: nothing is lost but time.
         with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-            saved = _read(place, profile)
-            if saved is not None:
-                return saved
-    generation, names = recording_reads(profile)
-    cover = made(generation)
-    # The switches that were read go into the file, for `_read` to compare: another profile that agrees in them shares it.
+            cached = _read(path, profile)
+            if cached is not None:
+                return cached
+    # `switches` grows: the names of the switches that are read from the profile while the cover is made.
+    recording_profile, switches = recording_reads(profile)
+    cover = make(recording_profile)
+    # The switches go into the file, for `_read` to compare: another profile that agrees in them shares the cover.
     if folder is not None:
+        # A cache that cannot be written costs only time.
         with suppress(OSError, UsageError):
-            _write(folder, stem, {name: getattr(profile, name) for name in sorted(names)}, cover)
+            _write(folder, stem, {switch: getattr(profile, switch) for switch in sorted(switches)}, cover)
     return cover
 
 
 def _folder() -> Path | None:
+    """Return the folder of cached covers; None for a user without a home."""
     with suppress(RuntimeError):
         return cache("covers")
     return None
@@ -68,35 +75,38 @@ def _digest(*parts: bytes) -> str:
 
 
 def _code() -> list[bytes]:
+    """Return the content of every Python file that a cover may depend on, in a fixed order."""
     packages = (Path(str(files("tidegauge").joinpath(name))).resolve() for name in ("impl", "drive"))
     return [path.read_bytes() for package in packages for path in sorted(package.rglob("*.py"))]
 
 
 def _write(folder: Path, stem: str, switches: dict[str, bool | str], cover: Cover) -> None:
-    """Write a line with the switches that were read, and one with the cover."""
+    """Write a file of two lines of JSON: the switches that the cover depends on, with their values, and the cover."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    read = json.dumps(switches)
-    saved = json.dumps({**cover._asdict(), "cases": [[*case] for case in cover.cases]})
-    with replacing(folder / f"{stem}-{_digest(read.encode())}.json.gz") as beside:
-        beside.write_bytes(gzip.compress(f"{read}\n{saved}\n".encode(), mtime=0))
+    switches_line = json.dumps(switches)
+    cover_line = json.dumps({**cover._asdict(), "cases": [[*case] for case in cover.cases]})
+    # A process that reads meanwhile sees the whole file or none.
+    with replacing(folder / f"{stem}-{_digest(switches_line.encode())}.json.gz") as temporary:
+        temporary.write_bytes(gzip.compress(f"{switches_line}\n{cover_line}\n".encode(), mtime=0))
 
 
-def _read(place: Path, profile: Profile) -> Cover | None:
-    """Return the cover in a file, if it is one of this profile."""
-    with gzip.open(place, "rt", encoding="utf-8") as lines:
+def _read(path: Path, profile: Profile) -> Cover | None:
+    """Return the cover in a file that `_write` wrote; None if the profile has other values for its switches."""
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
         switches = json.loads(lines.readline())
         if any(getattr(profile, name) != value for name, value in switches.items()):
             return None
-        saved: dict[str, Any] = json.loads(lines.readline())
-    cases = tuple(BrokerCase(Opening(*frozen(opening)), frozen(path)) for opening, path, _ in saved.pop("cases"))
-    return Cover(cases, **saved)
+        fields: dict[str, Any] = json.loads(lines.readline())
+    # A case is written as (opening, path, name); those of a cover have no names.
+    cases = tuple(BrokerCase(Opening(*frozen(opening)), frozen(path)) for opening, path, _ in fields.pop("cases"))
+    return Cover(cases, **fields)
 
 
 class DrivenGraph(NamedTuple):
-    """The bounds of a graph, and what of the contract it is for.
+    """The bounds of a graph, and what the graph is about in words (`says`).
 
-    `elr`: it is explored with eligible leader replicas, where brokers stop. `waits`: each fetch may also be one that waits;
-    `sessions`: or one in a session.
+    `elr`: the model has eligible leader replicas, and brokers that stop. `waits`: each fetch may also be one that waits;
+    `sessions`: each fetch may also be one in a session.
     """
 
     bounds: Bounds | IsrBounds
@@ -106,12 +116,12 @@ class DrivenGraph(NamedTuple):
     sessions: bool = False
 
     def inputs(self, profile: Profile) -> Inputs:
-        """Return what the graph gives one broker of a generation."""
+        """Explore the graph, and return what it gives one broker of a generation."""
         # A broker does the same with ELR and without: the switch decides only what the model's controller may do.
-        explored = profile._replace(elr=self.elr)
+        model_profile = profile._replace(elr=self.elr)
         if isinstance(self.bounds, IsrBounds):
-            return of_isr_changes(self.bounds, explored)
-        inputs = of_cluster(self.bounds._replace(thread_truncates=profile.truncates_in_thread), explored)
+            return of_isr_changes(self.bounds, model_profile)
+        inputs = of_cluster(self.bounds._replace(thread_truncates=profile.truncates_in_thread), model_profile)
         return inputs._replace(waits=self.waits, sessions=self.sessions)
 
 
@@ -154,10 +164,14 @@ def graph_named(name: str) -> DrivenGraph:
 
 
 def cover_of(name: str, profile: Profile, capabilities: Capabilities = EVERYTHING, seed: int = 0) -> Cover:
-    """Return the cover of a graph, from the cache if it is there."""
+    """Return the cover of the graph called `name` for a broker with these capabilities, from the cache if it is there.
+
+    `seed`: another one than 0 gives other paths. Raises UsageError for an unknown name.
+    """
     graph = graph_named(name)
 
-    def made(generation: Profile) -> Cover:
+    def make(generation: Profile) -> Cover:
+        """Compute the cover."""
         return cover(graph.inputs(generation), generation, capabilities, seed)
 
-    return cached_cover(name, (graph, sorted(capabilities.can), seed), profile, made)
+    return cached_cover(name, (graph, sorted(capabilities.can), seed), profile, make)

@@ -1,4 +1,8 @@
-"""Which paths a broker is taken through: ten steps, covers of graphs, random walks, scenarios; and how much that covers."""
+"""Which paths a broker is taken through: ten steps, covers of graphs, random walks, scenarios; and how much that covers.
+
+A case is a path of steps with the set-up it begins from. A source of cases adds a line about its coverage to the report. A
+suspect is a bug that a broker may have; a path *tells* it if the reports of a broker with the bug differ there.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,11 +23,12 @@ from tidegauge.drive.paths.short_paths import (
     telling_paths,
 )
 from tidegauge.drive.paths.unsafe_or_repaired import telling_cases
-from tidegauge.drive.paths.walks import walks as drawn
+from tidegauge.drive.paths.walks import walks as draw_walks
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import NONE, UNDEFINED
 
-# Ten steps that show whether a driven program works at all: it leads, is fetched from, follows and truncates.
+# Ten steps that show whether a driven program works at all: it leads, is fetched from, follows and truncates. A step is a
+# name with its arguments, in the order of drive/broker/steps.py.
 
 
 PEER = 2
@@ -42,12 +47,13 @@ TEN: Path = (
 
 
 def smoke_case(profile: Profile, capabilities: Capabilities) -> BrokerCase:
-    """Return those of the ten that a broker of this generation can be given."""
+    """Return the path of those steps in TEN that a broker of this generation, with these capabilities, can be given."""
     state, path = opened(Opening(), profile), []
-    for wanted in TEN:
-        # A generation before KIP-595 asks where its leader epoch ends before it fetches; for others that is not possible.
-        epoch_end: Step = ("offsets_for_leader_epoch_response", PEER, NONE, 0, 1)
-        for step in (epoch_end, wanted) if wanted[0] == "fetch_response" else (wanted,):
+    for ten_step in TEN:
+        # A generation before KIP-595 sends OffsetsForLeaderEpoch before it fetches, and must get the response first; to
+        # others that step is not possible.
+        epoch_response: Step = ("offsets_for_leader_epoch_response", PEER, NONE, 0, 1)
+        for step in (epoch_response, ten_step) if ten_step[0] == "fetch_response" else (ten_step,):
             if is_possible(state, step) and missing_capability(capabilities, state, step) is None:
                 state, _ = take_step(state, step)
                 path.append(step)
@@ -65,9 +71,11 @@ def cases_for(
     scenarios: Mapping[str, BrokerCase] = MappingProxyType({}),
     echo: Callable[[str], None] = lambda _: None,
 ) -> tuple[list[BrokerCase], list[str]]:
-    """Return the cases from all sources, each once though two sources have it, and a line of coverage for each source.
+    """Return the cases from the sources that the arguments name, each case once, and lines about their coverage.
 
-    `graphs` None: the usual ones. `walks`: how many. `scenarios`: by name.
+    `graphs`: names, None for the usual ones, empty for none. `walks`: how many random walks, drawn from `seed`. `smoke`: add
+    the ten steps. `scenarios`: cases by scenario and broker, such as "020_forked_log@b1". `echo` is called with a line
+    before the cover of each graph is made, which may take a minute.
     """
     cases, lines = [], list(_lacking(capabilities))
     if smoke:
@@ -81,20 +89,24 @@ def cases_for(
         echo(f"graph {name}: {graph_named(name).says}")
         cover = cover_of(name, profile, capabilities)
         cases += cover.cases
-        share = 100 * cover.taken / cover.local_steps if cover.local_steps else 0.0
+        percent = 100 * cover.steps_taken / cover.local_steps if cover.local_steps else 0.0
         lines.append(
-            f"graph {name}: {cover.transitions:,} transitions are {cover.local_steps:,} local steps; {cover.taken:,} of "
-            f"them ({share:.0f} %) are taken, by {len(cover.cases):,} paths"
+            f"graph {name}: {cover.transitions:,} transitions are {cover.local_steps:,} local steps; "
+            f"{cover.steps_taken:,} of them ({percent:.0f} %) are taken, by {len(cover.cases):,} paths"
         )
     if walks:
-        cases += drawn(seed, walks, profile, capabilities)
+        cases += draw_walks(seed, walks, profile, capabilities)
         lines.append(f"walks: {walks:,} with seed {seed}")
     return list(dict.fromkeys(cases)), lines
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What a user asks for; `graphs` are the usual ones of the transport, `covered` those that were named."""
+    """The user's choice of paths. `smoke`: the ten steps; `walks`: a number; `scenarios`: all that are shipped.
+
+    `graphs`: the usual ones of the transport, for a cover; `covered`: the graphs that the user named; `cover`: whether a
+    cover is asked for as well as something else; `named`: names of scenarios.
+    """
 
     graphs: Sequence[str] = USUAL
     covered: Sequence[str] = ()
@@ -105,12 +117,15 @@ class Choice:
     named: Sequence[str] = ()
     cover: bool = False
     repairs: bool = True
-    """Whether a node may be repaired: it is no release of Kafka, of which this is known."""
+    """Whether the node may have repaired bugs of its generation: of a release of Kafka it is known that it has not."""
 
 
 @dataclass(frozen=True)
 class ChosenPaths:
-    """The paths that a broker is taken through, lines of coverage, scenarios by name, and those that were named."""
+    """The paths that a broker is taken through, lines about their coverage, and scenarios.
+
+    `scenarios`: the cases of all scenarios, by name; `named`: the scenarios that the user named.
+    """
 
     cases: tuple[BrokerCase, ...]
     coverage: tuple[str, ...]
@@ -121,8 +136,11 @@ class ChosenPaths:
 def chosen_paths(
     choice: Choice, capabilities: Capabilities, profile: Profile, echo: Callable[[str], None] = lambda _: None
 ) -> ChosenPaths:
-    """Choose the paths of a run: a cover of the usual graphs and what stands beside it, or only what was asked for."""
-    # A choice of something else alone leaves the graphs out, unless they are asked for as well.
+    """Choose the paths of a run: by default covers of the usual graphs and the paths beside them, else what the user chose.
+
+    `echo` is called with lines about what is under way.
+    """
+    # Whoever chooses something else than graphs gets no graphs, unless he chooses them as well.
     others = choice.smoke or choice.walks or choice.scenarios or choice.named
     shipped = scenario_cases(profile, capabilities) if choice.scenarios else ()
     named = tuple(scenario for name in choice.named for scenario in named_scenarios(name, profile, capabilities))
@@ -137,12 +155,13 @@ def chosen_paths(
         scenarios=scenarios,
         echo=echo,
     )
-    # Few other paths tell F2 and F3 apart from what is right, and ten steps do not.
+    # Few other paths tell the bugs F2 and F3. The ten steps of a smoke test stay ten.
     if choice.repairs and not choice.smoke:
         cases = [*telling_cases(profile, capabilities), *cases]
-    # A cover shows neither all suspects nor refusals. A profile with changed switches has paths on which the change shows.
-    is_whole = choice.cover or not (others or choice.covered)
-    if is_whole or (any(changed_switches(profile)) and not choice.smoke):
+    # A cover shows neither all suspects nor refusals: add paths that do. So too for a profile with changed switches,
+    # whatever was chosen: some of those paths show the change.
+    has_all_covers = choice.cover or not (others or choice.covered)
+    if has_all_covers or (any(changed_switches(profile)) and not choice.smoke):
         beside, lines = cases_beside_covers(capabilities, profile, cases)
         cases, coverage = [*cases, *beside], [*coverage, *lines]
     return ChosenPaths(tuple(dict.fromkeys(cases)), tuple(coverage), scenarios, named)
@@ -156,18 +175,21 @@ def cases_beside_covers(
     A cover takes every step of a graph, but no step that is refused, and it does not look at state that only a later step
     shows. Paths for both are added. The lines count them, and name what no path of the run can see.
     """
-    refused = refusals(profile, capabilities)
-    telling = telling_paths(profile, capabilities, [*refused, *cases])
+    refusal_cases = refusals(profile, capabilities)
+    telling = telling_paths(profile, capabilities, [*refusal_cases, *cases])
     counts = f"{len(telling.cases)} short paths tell {len(telling.by_suspect)} switches and known bugs from what is right"
-    lines = [f"refusals and errors: {len(refused)} paths; {counts}"]
+    lines = [f"refusals and errors: {len(refusal_cases)} paths; {counts}"]
     lines += [f"not seen by this run: {', '.join(telling.unseen)}"] if telling.unseen else []
     lines += [f"not seen by this run: {', '.join(methods)}: {why}" for why, methods in OUT_OF_REACH_IN_KAFKA.items()]
-    more = list(dict.fromkeys((*refused, *telling.cases)))
-    return more, [*lines, *change_lines(profile, more, capabilities.reports)]
+    added = list(dict.fromkeys((*refusal_cases, *telling.cases)))
+    return added, [*lines, *change_lines(profile, added, capabilities.reports)]
 
 
 def _lacking(capabilities: Capabilities) -> list[str]:
-    """Return what a broker declared that it does not have, a line each: it costs coverage."""
+    """Return a line with the steps that a broker cannot be given, and one with the fields that it does not report, if any.
+
+    Both cost coverage.
+    """
     lines = []
     cannot = [name for name in (*STEPS, *EXTRAS) if name not in capabilities.can]
     if cannot:

@@ -1,8 +1,9 @@
 """The paths that are played besides a cover: those on which a suspect shows, and requests that must be refused.
 
-For each switch of a profile and each known bug there is a short path on which a broker that has it differs. A
-cover takes each local step of the *expected* model once: it need not show the state that a broker does not report, such as a
-peer's log end. The suspects that no path distinguishes are named.
+A suspect is a bug that a broker may have: another value of a switch of the profile, a wrong rule, or a wrong step. A path
+tells it if the reports of a broker that has it differ there from those of the right one. For each suspect there is a short
+path that tells it. A cover takes each local step of the *expected* model once: it need not show the state that a broker does
+not report, such as a peer's log end. The suspects that no path tells are named in the report.
 
 Rules of this file
 
@@ -60,7 +61,7 @@ OUT_OF_REACH: Mapping[str, str] = MappingProxyType(
         "old_batch_is_duplicate": "no producer has sequences",
     }
 )
-"""Switches that no path of the contract tells, or one value of a switch, and why."""
+"""Suspects (switches, or one value of a switch) that no path of the contract tells, and why."""
 
 OUT_OF_REACH_IN_KAFKA: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -98,40 +99,42 @@ class TellingPaths(NamedTuple):
 
 @cache
 def recorded_paths() -> Mapping[str, BrokerCase]:
-    """Return the paths of the file, by suspect."""
+    """Return the paths of distinguishing.json.gz, by the name of the suspect that they tell."""
     text = gzip.decompress(files(__package__).joinpath("distinguishing.json.gz").read_bytes())
     recorded = json.loads(text)
     return MappingProxyType({name: BrokerCase(Opening(*frozen(opening)), frozen(path)) for name, opening, path in recorded})
 
 
 def telling_paths(profile: Profile, capabilities: Capabilities, others: Sequence[BrokerCase] = ()) -> TellingPaths:
-    """Return for each suspect of a profile a path that tells, as far as a broker can be given one.
+    """Return for each suspect of a profile a path that tells it, if there is one that a broker can be given.
 
-    `others`: the other paths of the run, some of which are tried where the file has none.
+    `capabilities`: the steps that the broker can be given, and the fields that it reports. `others`: the other paths of the
+    run, of which a sample is tried where the file has none.
     """
     right = reference(profile)
     possible = [case for case in dict.fromkeys(recorded_paths().values()) if right.can_be_given(case, capabilities)]
-    more = others[:: max(1, len(others) // SAMPLE)]
+    sample = others[:: max(1, len(others) // SAMPLE)]
     by_suspect: dict[str, BrokerCase] = {}
     unseen = []
     for suspect in right.suspects():
         switch = switch_of(suspect.name)
         own = [case for name, case in recorded_paths().items() if switch_of(name) == switch and case in possible]
+        # A suspect of controllers shows on no path of a broker, and is not named as unseen: rule 3 of this file.
         if not own and not _is_of_brokers(switch):
             continue
-        # Where no path of the contract can tell none is looked for.
-        # First the recorded paths of this switch, then all recorded ones, then a sample of the run's.
-        tried = () if why_unseen(suspect.name) else (*own, *possible, *more)
-        found = next((case for case in tried if distinguishes(case, right, suspect, capabilities.reports)), None)
-        if found is None:
+        # First the recorded paths of this switch, then all recorded ones, then a sample of the run's. None are tried where
+        # no path of the contract can tell the suspect.
+        candidates = () if why_unseen(suspect.name) else (*own, *possible, *sample)
+        path = next((case for case in candidates if distinguishes(case, right, suspect, capabilities.reports)), None)
+        if path is None:
             unseen.append(suspect.name)
         else:
-            by_suspect[suspect.name] = found
+            by_suspect[suspect.name] = path
     return TellingPaths(by_suspect, tuple(unseen))
 
 
 def switch_of(suspect: str) -> str:
-    """Return the name of a suspect without the value that its switch has; that of a bug is the whole."""
+    """Return the switch in the name of a suspect, `switch=value`; a name without a value is returned as it is."""
     return suspect.partition("=")[0]
 
 
@@ -141,54 +144,59 @@ def why_unseen(suspect: str) -> str:
 
 
 def _is_of_brokers(switch: str) -> bool:
+    """Return whether a switch, or a bug by its name, is about brokers; all others are about controllers."""
     return switch in OUT_OF_REACH or switch in WITHOUT_EFFECT or any(switch_of(name) == switch for name in recorded_paths())
 
 
 class ExpectedReports(NamedTuple):
-    """What the right broker reports on a path, and the switches and rules that it asks for meanwhile."""
+    """What the right broker reports on a path, and the names of the switches and rules that it uses meanwhile."""
 
     reports: tuple[Report, ...]
-    asked: frozenset[str]
+    dependencies: frozenset[str]
 
 
 class _WatchedProfile:
-    """A profile that notes which of its switches are read."""
+    """A profile that records which of its switches are read."""
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
-        self.asked: set[str] = set()
+        self.switches_read: set[str] = set()
 
     def __getattr__(self, name: str) -> Any:
-        self.asked.add(name)
+        self.switches_read.add(name)
         return getattr(self._profile, name)
 
 
 @lru_cache(maxsize=1 << 12)
 def _expected_reports(case: BrokerCase, right: BrokerReference) -> ExpectedReports:
-    """Return the reports that a path expects, and which switches and rules decided them."""
-    profile, applied = _WatchedProfile(right.profile), Counter[tuple[str, str]]()
-    watched = replace(right, profile=cast("Profile", profile), rules=counting(applied))
+    """Return the reports of the right broker on a path, and the switches and rules that they depend on."""
+    profile, applied_rules = _WatchedProfile(right.profile), Counter[tuple[str, str]]()
+    watched = replace(right, profile=cast("Profile", profile), rules=counting(applied_rules))
     reports = tuple(watched.reports(case))
-    return ExpectedReports(reports, frozenset({*profile.asked, *(rule for rule, _ in applied)}))
+    return ExpectedReports(reports, frozenset({*profile.switches_read, *(rule for rule, _ in applied_rules)}))
 
 
 def distinguishes(case: BrokerCase, right: BrokerReference, suspect: Suspect, reported: frozenset[str]) -> bool:
-    """Return whether a broker with a bug reports something else on a path than the right one, which has no bug."""
+    """Return whether a path tells a suspect: a broker that has it reports something else there than the right one.
+
+    `reported`: the fields that the broker under test reports, which alone are compared.
+    """
     expected = _expected_reports(case, right)
-    # Of what nobody asks for, another value changes nothing.
-    if suspect.wrong_step is None and expected.asked.isdisjoint((*suspect.switches, *suspect.rules)):
+    # A switch or a rule that the path does not use makes no difference there. This saves most of the work.
+    if suspect.wrong_step is None and expected.dependencies.isdisjoint((*suspect.switches, *suspect.rules)):
         return False
-    wrong = right.with_bugs([suspect]).reports(case)
-    return any(right.differences(report, seen, reported) for report, seen in zip(expected.reports, wrong, strict=True))
+    wrong_reports = right.with_bugs([suspect]).reports(case)
+    pairs = zip(expected.reports, wrong_reports, strict=True)
+    return any(right.differences(report, wrong_report, reported) for report, wrong_report in pairs)
 
 
-# A profile with switches changed: what they are told from.
+# A profile with switches changed, such as a release's with one switch of a later one: does a run show the change?
 
 
 def changed_switches(profile: Profile) -> Iterator[Suspect]:
-    """Yield the switches that the name of a profile changes, each as a bug: what a broker does that has it as before.
+    """Yield the switches that the name of a profile changes, each as the suspect that still has the value before the change.
 
-    `says` is the name of the profile without the changes.
+    A suspect's `says` is the name of the profile without the changes.
     """
     generation, *changes = profile.name.partition(WITHOUT)[0].split(CHANGED)
     before = profile_named(generation)
@@ -199,11 +207,14 @@ def changed_switches(profile: Profile) -> Iterator[Suspect]:
 
 
 def change_lines(profile: Profile, cases: Sequence[BrokerCase], reported: frozenset[str]) -> list[str]:
-    """Return how many of the paths tell each changed switch from what it was, a line each."""
+    """Return a line for each changed switch: on how many of the paths it differs from its value before the change.
+
+    `reported`: the fields that the broker under test reports.
+    """
     right, lines = reference(profile), []
     for change in changed_switches(profile):
-        many = sum(distinguishes(case, right, change, reported) for case in cases)
-        lines.append(f"{change.name}: told from {change.says} on {many:,} of {len(cases):,} short paths")
+        count = sum(distinguishes(case, right, change, reported) for case in cases)
+        lines.append(f"{change.name}: told from {change.says} on {count:,} of {len(cases):,} short paths")
     return lines
 
 
@@ -211,11 +222,23 @@ def change_lines(profile: Profile, cases: Sequence[BrokerCase], reported: frozen
 # Requests that must be refused, and responses with errors: what a cover does not play, since a model's brokers send none.
 #
 # Each path is one of a few beginnings, one such step, and a step that shows whether it has left something behind. An
-# argument takes every kind of value: epochs before, at and after the leader's, offsets below, at and beyond every end. A
-# fetch is ("fetch", peer, current leader epoch, fetch offset, last fetched epoch, whether the peer may join the ISR).
+# argument takes every kind of value: epochs before, at and after the leader's, offsets below, at and beyond every end.
+#
+# The steps used here, a name with its arguments; UNDEFINED (-1) stands for none:
+#
+#     metadata: leader, leader epoch, partition epoch, ISR
+#     append: acks, 1 or -1 (all)
+#     fetch: peer, current leader epoch, fetch offset, last fetched epoch, whether the peer may join the ISR
+#     fetch_ineligible: the same, with the reason why the peer may not join
+#     offsets_for_leader_epoch: current leader epoch, leader epoch
+#     list_offsets: current leader epoch, which offset
+#     fetch_response: leader, error, high watermark, log start, records, diverging (epoch, end), (earliest, latest) offset
+#     alter_partition_response: error, partition epoch, ISR
+#     crash: high watermark of the checkpoint, log end that is left
 
 
 IN_SYNC, OUTSIDE = 2, 3
+"""The peers: one in the ISR, and one outside."""
 OPENING = Opening((IN_SYNC, OUTSIDE))
 EPOCH = 3
 """The leader epoch of each beginning; its log has records of 1 and of 3, and 0 and 2 never were."""
@@ -267,29 +290,30 @@ PROPOSAL_ERRORS = (
 
 
 def refusals(profile: Profile, capabilities: Capabilities) -> list[BrokerCase]:
-    """Return the paths that a broker of this generation can be given, each as far as it can."""
-    drawn = (
+    """Return the paths of this part that a broker of this generation, with these capabilities, can be given."""
+    # Each as (beginning, step, last step).
+    parts = (
         *((LEADS, step, ("metadata", BROKER, EPOCH, 2, (BROKER, IN_SYNC))) for step in _requests()),
         *((FOLLOWS, step, ("append", 1)) for step in _requests_to_a_follower()),
         *((FOLLOWS, step, ("lose_response", IN_SYNC)) for step in _responses()),
         *((STARTS_ANEW, step, ("lose_response", IN_SYNC)) for step in _truncations_around_a_first_segment()),
         *((PROPOSES, step, ("append", 1)) for step in _proposal_responses()),
         *(((*PROPOSES, ("append", -1)), step, ("append", 1)) for step in _proposal_responses()),
-        *((NOT_PROPOSED, step, ("fetch", OUTSIDE, EPOCH, 3, 3, True)) for step in _fetches_of_who_may_not_join()),
+        *((NOT_PROPOSED, step, ("fetch", OUTSIDE, EPOCH, 3, 3, True)) for step in _ineligible_fetches()),
         *((beginning, step, ("metadata", BROKER, EPOCH + 1, 2, (BROKER, IN_SYNC))) for beginning, step in _crashes()),
         # Metadata that is older than the response to a proposal.
         *(((*PROPOSES, COMMITS), step, ("append", 1)) for step in _old_metadata()),
     )
-    cases = (_path_with(profile, capabilities, beginning, step, last) for beginning, step, last in drawn)
+    cases = (_path_with(profile, capabilities, beginning, step, last) for beginning, step, last in parts)
     return [case for case in dict.fromkeys(cases) if case is not None]
 
 
 def _requests() -> Iterator[Step]:
-    """Yield requests to a leader: each with epochs and offsets below, at and above its own."""
+    """Yield requests to a leader, with epochs and offsets below, at and above its own."""
     yield from (("fetch", IN_SYNC, *values, True) for values in product(EPOCHS, OFFSETS, ANY_EPOCHS))
     yield from (("offsets_for_leader_epoch", *values) for values in product(EPOCHS, ANY_EPOCHS))
     yield from (("list_offsets", *values) for values in product(EPOCHS, (EARLIEST, LATEST, COMMITTED)))
-    # -1 is the high watermark (DeleteRecordsRequest.HIGH_WATERMARK), -2 is nothing.
+    # -1 stands for the high watermark (DeleteRecordsRequest.HIGH_WATERMARK), -2 for nothing.
     yield from (("delete_records", offset) for offset in (UNDEFINED - 1, *OFFSETS))
 
 
@@ -303,37 +327,45 @@ def _requests_to_a_follower() -> Iterator[Step]:
 
 def _responses() -> Iterator[Step]:
     """Yield fetch responses to a follower: errors, out of range, diverging, and high watermarks and log starts."""
-    head, nothing = ("fetch_response", IN_SYNC), ((), None, None)
+    head, nothing = ("fetch_response", IN_SYNC), ((), None, None)  # no records, no diverging epoch, no offsets
+    offsets, epochs = OFFSETS[1:], ANY_EPOCHS[1:]  # without UNDEFINED
     yield from ((*head, error, UNDEFINED, UNDEFINED, *nothing) for error in FETCH_ERRORS)
-    # Offsets of the leader below the log, within it, at its end and beyond it.
-    bounds = [(earliest, latest) for earliest, latest in product(OFFSETS[1:], OFFSETS[1:]) if earliest <= latest]
-    out = (*head, OFFSET_OUT_OF_RANGE, UNDEFINED, UNDEFINED, (), None)
-    yield from ((*out, offsets) for offsets in bounds)
-    yield from (
-        (*head, NONE, hw, 0, (), diverging, None) for hw in (0, 9) for diverging in product(ANY_EPOCHS[1:], OFFSETS[1:])
-    )
-    yield from ((*head, NONE, hw, start, *nothing) for hw, start in product(OFFSETS[1:], (0, 1, 2)))
+    # Earliest and latest offset of the leader: below the follower's log, within it, at its end and beyond it.
+    bounds = [(earliest, latest) for earliest, latest in product(offsets, offsets) if earliest <= latest]
+    out_of_range = (*head, OFFSET_OUT_OF_RANGE, UNDEFINED, UNDEFINED, (), None)
+    yield from ((*out_of_range, earliest_and_latest) for earliest_and_latest in bounds)
+    yield from ((*head, NONE, hw, 0, (), diverging, None) for hw in (0, 9) for diverging in product(epochs, offsets))
+    yield from ((*head, NONE, hw, log_start, *nothing) for hw, log_start in product(offsets, (0, 1, 2)))
 
 
 def _crashes() -> Iterator[tuple[Path, Step]]:
-    """Yield crashes that lose records below the checkpointed high watermark, which was on disk before they were."""
-    ends = ((hw, log_end) for hw, log_end in product(OFFSETS[1:], OFFSETS[1:]) if log_end < hw)
-    yield from ((beginning, ("crash", *where)) for where in ends for beginning in (PROPOSES, FOLLOWS))
+    """Yield (beginning, crash), where the crash loses records below the checkpointed high watermark.
+
+    That happens where the checkpoint was flushed to the disk before the records were.
+    """
+    offsets = OFFSETS[1:]
+    losses = ((hw, log_end) for hw, log_end in product(offsets, offsets) if log_end < hw)
+    yield from ((beginning, ("crash", *loss)) for loss in losses for beginning in (PROPOSES, FOLLOWS))
 
 
 def _truncations_around_a_first_segment() -> Iterator[Step]:
+    """Yield diverging responses to a follower whose log starts at 5: an epoch ends below the log start, or at it."""
     ends = product((EPOCH - 1, EPOCH), (0, 4, 5))
     yield from (("fetch_response", IN_SYNC, NONE, 6, 0, (), diverging, None) for diverging in ends)
 
 
-def _fetches_of_who_may_not_join() -> Iterator[Step]:
-    offsets, peers = ((2, 3), (3, EPOCH), (4, EPOCH)), (IN_SYNC, OUTSIDE)
+def _ineligible_fetches() -> Iterator[Step]:
+    """Yield fetches of peers that may not join the ISR, for each reason, at offsets up to the leader's log end."""
+    # As (fetch offset, last fetched epoch).
+    positions, peers = ((2, 3), (3, EPOCH), (4, EPOCH)), (IN_SYNC, OUTSIDE)
     yield from (
-        ("fetch_ineligible", peer, EPOCH, *where, standing) for peer, where, standing in product(peers, offsets, STANDINGS)
+        ("fetch_ineligible", peer, EPOCH, *position, standing)
+        for peer, position, standing in product(peers, positions, STANDINGS)
     )
 
 
 def _old_metadata() -> Iterator[Step]:
+    """Yield metadata with partition epochs before, at and after 5, that of the response to the proposal (COMMITS)."""
     yield from (
         ("metadata", leader, epoch, partition_epoch, (BROKER, IN_SYNC))
         for leader, epoch, partition_epoch in product((BROKER, IN_SYNC), (EPOCH, EPOCH + 1), (4, 5, 6))
@@ -349,17 +381,20 @@ def _proposal_responses() -> Iterator[Step]:
 
 
 def _path_with(profile: Profile, capabilities: Capabilities, beginning: Path, step: Step, last: Step) -> BrokerCase | None:
-    """Return a path as far as a broker can be given it; None if it cannot be given the step that it is for."""
+    """Return the path of a beginning, a step and a last step; without the last one if the broker cannot be given it.
+
+    Returns None if it cannot be given the others: the path is for the sake of `step`.
+    """
     state, path = opened(OPENING, profile), []
-    for at, path_step in enumerate((*beginning, step, last)):
-        wanted = at <= len(beginning)
+    for index, path_step in enumerate((*beginning, step, last)):
+        is_last = index > len(beginning)
         if not is_possible(state, path_step) or missing_capability(capabilities, state, path_step) is not None:
-            if wanted:
+            if not is_last:
                 return None
             break
         try:
             state, _ = take_step(state, path_step)
-        # Where Kafka's code throws the contract expects nothing.
+        # Where Kafka's code throws, the contract does not say what a broker does.
         except TidegaugeError:
             return None
         path.append(path_step)

@@ -1,10 +1,13 @@
 """What a broker does where today's Kafka is unsafe: as Kafka, or repaired. A path for each bug of `impl.profiles.UNSAFE`.
 
+Each such bug is a switch of the profile, and each switch has a path on which a broker with the bug and one without report
+different things (TELLING). A broker is taken through these paths, and its reports compared with both.
+
 Rules of this file
 
 1. A broker that has repaired what its generation does wrong is right, so it is compared with that generation repaired.
-2. It is asked before anything else, so that all paths are made for what it is, and a recording names it.
-3. A broker whose reports fit neither is compared with the generation that was asked for: it has another bug.
+2. This comes before anything else, so that all paths are made for what the broker is, and a recording names it.
+3. A broker whose reports fit neither is compared with the generation that the user named: it has another bug.
 """
 
 from collections.abc import Mapping
@@ -91,68 +94,75 @@ TELLING: Mapping[str, BrokerCase] = MappingProxyType(
 """By the switch, a path on which its two values differ."""
 
 
-class Seen(NamedTuple):
-    """The bugs that a broker has not though its generation has them, and those that it has, too."""
+class KafkasBugs(NamedTuple):
+    """The bugs of a broker's generation that the broker has repaired, and those that it has, by the names in UNSAFE."""
 
     repaired: tuple[str, ...]
-    kept: tuple[str, ...]
+    present: tuple[str, ...]
 
 
-def ask(node: Node[BrokerCase], profile: Profile) -> Seen:
-    """Take a broker through the paths that tell, as far as it can be given them."""
-    asked = [
+def ask(node: Node[BrokerCase], profile: Profile) -> KafkasBugs:
+    """Take a broker through the paths that tell; return which bugs of its generation it has, and which it has repaired.
+
+    `profile`: the generation that the user named. A bug is in neither list if the broker cannot be given its path, or if its
+    reports fit neither or both.
+    """
+    switches_and_cases = [
         (switch, case)
         for switch, case in TELLING.items()
         if getattr(profile, switch) and _can_be_given(case, profile, node.capabilities)
     ]
     reports: dict[int, list[Report]] = {}
-    cases = [case for _, case in asked]
+    cases = [case for _, case in switches_and_cases]
 
-    def watch(number: int, at: int, seen: Report) -> bool:
-        reports.setdefault(number, []).append(seen)
-        return at < len(cases[number].path)
+    def watch(number: int, step: int, report: Report) -> bool:
+        """Record a report of the case with this number; return whether the case goes on."""
+        reports.setdefault(number, []).append(report)
+        return step < len(cases[number].path)
 
     if cases:
         node.play(cases, watch)
     repaired: list[str] = []
-    kept: list[str] = []
-    for number, (switch, case) in enumerate(asked):
-        as_kafka, safe = (
+    present: list[str] = []
+    for number, (switch, case) in enumerate(switches_and_cases):
+        fits_unsafe, fits_safe = (
             _fits(case, generation, reports.get(number, ()), node.capabilities.reports)
             for generation in (profile, profile.switched({switch: False}))
         )
-        # A broker that reports too little to tell fits both.
-        if safe != as_kafka:
-            (repaired if safe else kept).append(UNSAFE[switch])
-    return Seen(tuple(repaired), tuple(kept))
+        # A broker that reports too few fields fits both; one with another bug may fit neither (rule 3 of this file).
+        if fits_safe != fits_unsafe:
+            (repaired if fits_safe else present).append(UNSAFE[switch])
+    return KafkasBugs(tuple(repaired), tuple(present))
 
 
 def telling_cases(profile: Profile, capabilities: Capabilities) -> list[BrokerCase]:
-    """Return the paths that tell, as far as a broker can be given them: played among others, they show what it has kept."""
+    """Return the paths of TELLING that a broker can be given. Among the others of a run they show its bugs."""
     return [case for case in TELLING.values() if _can_be_given(case, profile, capabilities)]
 
 
 def _can_be_given(case: BrokerCase, profile: Profile, capabilities: Capabilities) -> bool:
-    # An older generation may not allow a step, and its broker would say nothing about this bug.
+    """Return whether a broker of this generation can be given all steps of a path."""
+    # An older generation may not allow a step, and then the path shows nothing about the bug.
     return reference(profile).can_be_given(case, capabilities)
 
 
-def _fits(case: BrokerCase, profile: Profile, seen: list[Report] | tuple[()], reported: frozenset[str]) -> bool:
-    """Return whether a broker of this generation would have reported all that was seen."""
+def _fits(case: BrokerCase, profile: Profile, reports: list[Report] | tuple[()], reported: frozenset[str]) -> bool:
+    """Return whether a right broker of this generation would report the same on a path, in the fields `reported`."""
     right = reference(profile)
     expected = list(right.reports(case))
-    return len(seen) == len(expected) and not any(map(right.differences, expected, seen, [reported] * len(seen)))
+    # A broker that was not played to the end fits nothing.
+    return len(reports) == len(expected) and not any(map(right.differences, expected, reports, [reported] * len(reports)))
 
 
-def report_lines(seen: Seen, profile: Profile) -> list[str]:
-    """Return what was seen, a line each. `profile`: the generation that was asked for."""
+def report_lines(bugs: KafkasBugs, profile: Profile) -> list[str]:
+    """Return lines for the report of a run about the bugs of a broker. `profile`: the generation that the user named."""
     generation = profile.name.partition(WITHOUT)[0].partition(CHANGED)[0]
     release = generation.removeprefix(RELEASE) if generation.startswith(RELEASE) else LATEST
     lines = []
-    if seen.repaired:
-        lines.append(f"better than Kafka {release}: {', '.join(seen.repaired)} repaired")
+    if bugs.repaired:
+        lines.append(f"better than Kafka {release}: {', '.join(bugs.repaired)} repaired")
     # A high watermark that falls to the base of its batch shows consumers too little until the next fetch; it loses nothing.
-    losing = [bug for bug in seen.kept if bug != UNSAFE["hw_rounded_to_batches"]]
+    losing = [bug for bug in bugs.present if bug != UNSAFE["hw_rounded_to_batches"]]
     if losing:
         lines.append(
             f"as Kafka {release} does, this broker may lose acknowledged records ({', '.join(losing)}): `tidegauge check` "

@@ -1,7 +1,8 @@
 """Random walks beyond any graph, also with inputs that no correct peer or controller would give: any epoch, any offset, any
 high watermark.
 
-A walk is drawn from (seed, number) alone: the same two give the same walk.
+A walk is a path of random steps. It depends on its seed and its number alone: the same two give the same walk. To draw is to
+make a random step for the state that the broker is in; each kind of step can draw one of its own.
 """
 
 import random
@@ -19,18 +20,19 @@ from tidegauge.util.errors import TidegaugeError
 
 STEPS_OF_A_WALK = 24
 LED: Path = (("metadata", BROKER, 0, 0, (BROKER, 2, 3)), ("append", 1), ("append", 1))
+"""A beginning: the broker leads two peers, and has two records."""
 
 Draw = Callable[[random.Random, ReferenceBroker], Step]
 
 DRAWN: Mapping[str, Any] = STEPS
-"""The steps, those with a `draw` of their own among them."""
+"""The kinds of step by name; `Any`, for not all have a method `draw`."""
 
 
 def walk(seed: int, number: int, profile: Profile, capabilities: Capabilities = EVERYTHING) -> BrokerCase:
-    """Draw one walk: every third has two peers, every fourth needs two in-sync replicas.
+    """Draw the walk with a number: every third has two peers, every fourth needs two in-sync replicas.
 
-    Of those with two peers every second begins where a leader has two records that nobody has fetched yet: what a leader
-    makes of two followers takes more steps than the others leave.
+    Of those with two peers every second begins where a leader has two records that nobody has fetched yet (LED): drawn at
+    random, such a state would leave too few steps for what a leader makes of two followers.
     """
     rng = random.Random(f"{seed}.{number}")
     opening = Opening((2, 3) if number % 3 == 2 else (2,), 2 if number % 4 == 3 else 1)
@@ -41,21 +43,22 @@ def walk(seed: int, number: int, profile: Profile, capabilities: Capabilities = 
     # Every second walk has fetch sessions, if the node can be given them; every sixth begins with LED, records unfetched.
     has_sessions = number % 2 == 1 and capabilities.can >= IN_SESSION - MAY_WAIT
     path: list[Step] = []
-    begun = LED if number % 6 == 5 else ()
-    # Most of what is drawn is not possible at that point; a walk that finds little may stay short.
-    for at in range(8 * STEPS_OF_A_WALK):
-        if at >= len(begun) and has_sessions and state.broker.leads and in_session.random() < 0.4:
+    beginning = LED if number % 6 == 5 else ()
+    # Most steps that are drawn are not possible at that point, so try more often than a walk is long; it may stay short.
+    for attempt in range(8 * STEPS_OF_A_WALK):
+        if attempt >= len(beginning) and has_sessions and state.broker.leads and in_session.random() < 0.4:
             step = DRAWN["fetch_in_session"].draw(in_session, state)
         else:
-            step = begun[at] if at < len(begun) else _drawn(rng, state)
+            step = beginning[attempt] if attempt < len(beginning) else _draw_step(rng, state)
         if step[0] in {"fetch", "fetch_in_session"} and may_wait.random() < 0.5:
-            waits = (f"{step[0]}_and_wait", *step[1:])
-            step = waits if _can_be_given(state, waits, capabilities) else step
+            waiting_step = (f"{step[0]}_and_wait", *step[1:])
+            step = waiting_step if _can_be_given(state, waiting_step, capabilities) else step
         if not _can_be_given(state, step, capabilities):
             continue
         try:
             state, _ = take_step(state, step)
-        # Where Kafka's code throws, a broker would end its process, or leave the partition in no defined state.
+        # Where Kafka's code throws, a broker would end its process, or leave the partition in no defined state: leave the
+        # step out.
         except TidegaugeError:
             continue
         path.append(step)
@@ -65,6 +68,7 @@ def walk(seed: int, number: int, profile: Profile, capabilities: Capabilities = 
 
 
 def _can_be_given(state: ReferenceBroker, step: Step, capabilities: Capabilities) -> bool:
+    """Return whether a step is possible in a state, and the broker under test has what it needs."""
     return is_possible(state, step) and missing_capability(capabilities, state, step) is None
 
 
@@ -73,15 +77,16 @@ def walks(seed: int, count: int, profile: Profile, capabilities: Capabilities = 
     return tuple(walk(seed, number, profile, capabilities) for number in range(count))
 
 
-def _drawn(rng: random.Random, state: ReferenceBroker) -> Step:
-    """Draw a step that the broker's role makes likely."""
+def _draw_step(rng: random.Random, state: ReferenceBroker) -> Step:
+    """Draw a step, by how often each kind is to be drawn in the broker's role. It need not be possible in this state."""
     draws = LEADING if state.broker.leads else FOLLOWING
-    # Rule 5 of the contract: nothing else is possible.
+    # Metadata has overtaken a proposal: the contract allows only the response to it (rule 5).
     if state.overtaken:
         draws = {DRAWN["alter_partition_response"].draw: 1}
+    # A broker that has read no metadata has no partition.
     elif state.broker.partition.leader_epoch == UNDEFINED:
         draws = {DRAWN["metadata"].draw: 1}
-    # Without a choice no number is drawn, so that what a walk draws later does not depend on it.
+    # Without a choice no random number is used, so that what a walk draws later does not depend on it.
     (draw,) = rng.choices([*draws], [*draws.values()]) if len(draws) > 1 else draws
     return draw(rng, state)
 
@@ -100,7 +105,7 @@ LEADING: Mapping[Draw, int] = {
     DRAWN["stop"].draw: 1,
     DRAWN["crash"].draw: 3,
 }
-"""How often each step is drawn while the broker leads."""
+"""How often each kind of step is drawn, relative to the others, while the broker leads."""
 
 FOLLOWING: Mapping[Draw, int] = {
     DRAWN["metadata"].draw: 20,

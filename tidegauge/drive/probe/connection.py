@@ -1,4 +1,7 @@
-"""A client's connection to a broker, one request after the other; every exchange is kept as it went over the wire.
+"""A client's connection to a broker, one request after the other; every exchange is recorded as it went over the wire.
+
+Terms: a `Wire` carries frames (a message with its length before it) over one connection; a `Dial` is a function that opens
+one; a call is a request that has not been encoded (WireRequest); an exchange is a call, its response, and the bytes of both.
 
 Rules of this file
 
@@ -46,7 +49,7 @@ class Wire(Protocol):
     """Carries frames to a broker and back."""
 
     def send(self, frame: bytes) -> None:
-        """Send a whole frame. Raises OSError."""
+        """Send a whole frame, which begins with its length. Raises OSError."""
 
     def receive(self) -> bytes:
         """Return the next frame without its length. Raises OSError, EOFError for a connection that has ended, WireError."""
@@ -63,13 +66,13 @@ class SocketWire:
     """A wire over TCP, or over TLS if there is a context. `name`: the name of the host in its certificate."""
 
     def __init__(self, host: str, port: int, seconds: float, tls: ssl.SSLContext | None = None, name: str = "") -> None:
-        """Connect, and with `tls` agree on the encryption, within so many `seconds`."""
+        """Connect, and with `tls` agree on the encryption; `seconds` limits each wait for the other side."""
         self._socket, self._seconds = socket.create_connection((host, port), seconds), seconds
         self.heed: Callable[[], None] | None = None
-        """Is called while a response is waited for, and may raise."""
+        """If set, it is called every HEED_SECONDS while a response is waited for, and may raise KeyboardInterrupt."""
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if tls is not None:
-            # The time is that of the whole handshake. If it fails, the socket is closed.
+            # Python applies the timeout to the whole handshake, and closes the socket if that fails.
             self._socket = tls.wrap_socket(self._socket, server_hostname=name or host)
 
     def send(self, frame: bytes) -> None:
@@ -78,10 +81,10 @@ class SocketWire:
         self._socket.sendall(frame)
 
     def receive(self) -> bytes:
-        """Return the next frame, if its length is within bounds and all of it comes in time."""
+        """Return the next frame without its length, if that is within bounds and all of it comes in time."""
         deadline = time.monotonic() + self._seconds
         (size,) = struct.unpack(">i", self._take(4, deadline))
-        # What is no Kafka, such as a TLS alert, is read as a huge length.
+        # The first bytes of another protocol, such as a TLS alert, are read as a huge length.
         if not 0 <= size <= LARGEST_FRAME:
             why = "; this is how TLS refuses: the listener needs --command-config" if size >> 16 == TLS_ALERT else ""
             raise WireError(f"expected a frame of at most {LARGEST_FRAME:,} bytes; seen a length of {size}{why}")
@@ -96,16 +99,18 @@ class SocketWire:
         data = bytearray()
         while len(data) < size:
             # The time is that of the whole response: a broker that sends a byte a second must not hold the probe for ever.
-            left = deadline - time.monotonic()
-            if left <= 0:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
                 raise TimeoutError("timed out")
-            self._socket.settimeout(left if self.heed is None else min(left, HEED_SECONDS))
+            # Where there is somebody to heed, wait in short steps; the deadline alone decides when it is too late.
+            self._socket.settimeout(remaining if self.heed is None else min(remaining, HEED_SECONDS))
             try:
                 part = self._socket.recv(min(size - len(data), PART_BYTES))
             except TimeoutError:
                 part = None
             if self.heed is not None:
                 self.heed()
+            # recv returns no bytes when the other side has closed the connection.
             if part == b"":
                 raise EOFError
             data += part or b""
@@ -113,15 +118,15 @@ class SocketWire:
 
 
 def tcp(seconds: float) -> Dial:
-    """Return a dial for connections over TCP that wait at most some seconds for anything."""
+    """Return a dial for connections over TCP that wait at most so many seconds for anything."""
     return lambda host, port: SocketWire(host, port, seconds)
 
 
 class _InterruptibleWire:
-    """A wire that calls `heed` before it sends, and while it waits."""
+    """A wire that calls `heed`, which may raise KeyboardInterrupt, before it sends and while it waits for a response."""
 
     def __init__(self, wire: Wire, heed: Callable[[], None]) -> None:
-        """Wrap a wire; one over a socket calls `heed` itself while it waits."""
+        """Wrap a wire; a SocketWire is made to call `heed` itself while it waits."""
         self._wire, self._heed = wire, heed
         if isinstance(wire, SocketWire):
             wire.heed = heed
@@ -134,16 +139,20 @@ class _InterruptibleWire:
 
 
 def heeding(dial: Dial, heed: Callable[[], None]) -> Dial:
-    """Return a dial for connections that call `heed`, which may raise KeyboardInterrupt, before each request."""
-    # Ctrl-C is heeded only while no request is in flight: a topic whose creation is under way would come to exist after the
-    # others were deleted.
+    """Return a dial for connections that call `heed` before each request and while they wait for a response.
+
+    `heed` raises KeyboardInterrupt if there was a Ctrl-C, which is deferred until then (util/interrupts.py).
+    """
+    # At these points it is known whether a request is unanswered: a topic whose creation is still under way can be waited
+    # for and deleted.
     return lambda host, port: _InterruptibleWire(dial(host, port), heed)
 
 
 class WireExchange(NamedTuple):
-    """A request and its response. `sent` has its length before it, `received` has not.
+    """A request and its response. `to`: the broker as "host:port"; `call`: the request; `response`: the decoded response.
 
-    `problem`: why there is no response, or what follows it.
+    `sent` and `received` are the frames, the first with its length before it, the second without. `received` and `response`
+    are None where there is none. `problem`: why there is no response, or that bytes follow it; "" if all is well.
     """
 
     to: str
@@ -159,7 +168,7 @@ class NoResponseError(WireError):
 
 
 class UnreadableResponseError(NoResponseError):
-    """There is a response, in no version that was asked for."""
+    """There is a response, but it cannot be decoded in the version of the request."""
 
 
 class NoConnectionError(NoResponseError):
@@ -171,9 +180,9 @@ class ConnectionClosedError(NoResponseError):
 
 
 def single_entry(message: WireMessage, *fields: str) -> WireMessage:
-    """Return the only entry of the list `fields[0]`, or of the list `fields[1]` in that, and so on.
+    """Return the only entry of the list `fields[0]` of a message; or of the list `fields[1]` in that entry, and so on.
 
-    Raises NoResponseError where a list has not one entry.
+    Raises NoResponseError where a list has no entry or several.
     """
     for name in fields:
         if len(message[name]) != 1:
@@ -188,23 +197,23 @@ def api_versions_call(version: int) -> WireRequest:
 
 
 class BrokerConnection:
-    """A client's connection to one broker, opened when it is first needed. `keep` gets every exchange."""
+    """A client's connection to one broker, opened when it is first needed. `place`: the broker as "host:port"."""
 
     def __init__(self, messages: Messages, dial: Dial, host: str, port: int, keep: Callable[[WireExchange], None]) -> None:
-        """Prepare a connection; it is opened with the first request."""
+        """Prepare a connection, which the first request opens with `dial`. `keep` is called with every exchange."""
         self._messages, self._dial, self._keep = messages, dial, keep
         self._host, self._port, self.place = host, port, f"{host}:{port}"
         self._wire: Wire | None = None
-        self._numbers = itertools.count(1)
+        self._correlation_ids = itertools.count(1)
         self._versions: Mapping[str, range] | None = None
         self.own_version = 0
-        """The version in which ApiVersions was answered so that it could be read."""
+        """The version of ApiVersions whose response could be read."""
         self.unanswered = False
-        """Whether the last request went out and nothing came back."""
+        """Whether the last request was sent and no response was received."""
 
     @property
     def versions(self) -> Mapping[str, range]:
-        """The versions that both sides have, by request name. Raises NoResponseError."""
+        """The versions that both sides have, by request name; requested once. Raises NoResponseError."""
         if self._versions is None:
             response = self._api_versions()
             if response["errorCode"]:
@@ -213,19 +222,23 @@ class BrokerConnection:
         return self._versions
 
     def _api_versions(self) -> WireMessage:
-        """Return the response to the oldest ApiVersions that is answered in its version. Raises NoResponseError."""
+        """Return the response to ApiVersions in version 0, or else in the newest version whose response can be read.
+
+        Raises NoResponseError if there is no such version.
+        """
         try:
             return self.request(WireRequest(API_VERSIONS, 0, {}))
         except NoConnectionError:
             # A second attempt with a wrong password could lock the account.
             raise
         except NoResponseError:
-            # Some brokers answer in one version whatever the version of the request; clients of today do not notice.
+            # Some brokers answer in one version whatever the version of the request, which clients of today do not notice.
             for version in reversed(self._messages.versions(f"{API_VERSIONS}Request")[1:]):
                 with suppress(NoResponseError):
                     response = self.request(api_versions_call(version))
                     self.own_version = version
                     return response
+            # None could be read: the error is that of version 0.
             raise
 
     def request(self, call: WireRequest) -> WireMessage:
@@ -235,23 +248,29 @@ class BrokerConnection:
 
     def request_leniently(self, call: WireRequest) -> WireMessage:
         """Send a request and return its response, also if bytes follow it. Raises NoResponseError."""
-        # For the requests that prepare a check: an extra byte after Metadata would otherwise hide all that follows.
-        return self._received(*self._sent(call), strict=False)
+        # For the requests that prepare a check: an extra byte after Metadata would otherwise keep all checks from running.
+        return self._received(*self._send_call(call), strict=False)
 
     def request_all(self, calls: Iterable[WireRequest]) -> list[WireMessage]:
         """Send all requests before any response is read; return the responses. Raises NoResponseError."""
-        pending = [self._sent(call) for call in calls]
-        return [self._received(exchange, number) for exchange, number in pending]
+        pending = [self._send_call(call) for call in calls]
+        return [self._received(exchange, correlation_id) for exchange, correlation_id in pending]
 
     def send(self, call: WireRequest) -> None:
-        """Send a request that has no response."""
-        self._keep(self._sent(call)[0])
+        """Send a request that gets no response (Produce with acks=0)."""
+        exchange, _ = self._send_call(call)
+        self._keep(exchange)
 
     def request_claiming(self, call: WireRequest, version: int) -> WireMessage:
-        """Send a request whose header claims another version; read its response in version 0 (KIP-511)."""
-        frame = request_frame(self._messages, call, number := next(self._numbers), CLIENT)
+        """Send `call`, encoded in its own version, with another version in its header; return the response.
+
+        The response is read in version 0, in which a broker answers an ApiVersions request of an unknown version (KIP-511).
+        Raises NoResponseError.
+        """
+        correlation_id = next(self._correlation_ids)
+        frame = request_frame(self._messages, call, correlation_id, CLIENT)
         frame = frame[:VERSION_AT] + struct.pack(">h", version) + frame[VERSION_AT + 2 :]
-        return self._received(self._out(call._replace(version=0), frame), number)
+        return self._received(self._send_frame(call._replace(version=0), frame), correlation_id)
 
     def close(self) -> None:
         """Close the connection."""
@@ -260,21 +279,25 @@ class BrokerConnection:
             self._wire = None
 
     def dial_anew(self, dial: Dial) -> None:
-        """Close the connection; the next ones are opened by another dial."""
+        """Close the connection; the next request opens one with this dial."""
         self.close()
         self._dial = dial
 
-    def _sent(self, call: WireRequest) -> tuple[WireExchange, int]:
-        number = next(self._numbers)
-        return self._out(call, request_frame(self._messages, call, number, CLIENT)), number
+    def _send_call(self, call: WireRequest) -> tuple[WireExchange, int]:
+        """Send a request; return its exchange, as yet without a response, and its correlation id. Raises NoResponseError."""
+        correlation_id = next(self._correlation_ids)
+        return self._send_frame(call, request_frame(self._messages, call, correlation_id, CLIENT)), correlation_id
 
-    def _out(self, call: WireRequest, frame: bytes) -> WireExchange:
-        """Send a frame, and connect before it if need be. Raises NoConnectionError or NoResponseError."""
+    def _send_frame(self, call: WireRequest, frame: bytes) -> WireExchange:
+        """Send the frame of a request, and connect first if need be; return the exchange, as yet without a response.
+
+        Raises NoConnectionError or NoResponseError.
+        """
         exchange, self.unanswered = WireExchange(self.place, call, frame), False
         try:
             if self._wire is None:
                 self._wire = self._dial(self._host, self._port)
-        # No port, or no host, is a name that Metadata has from the broker.
+        # Host and port may be from the broker's Metadata, and as wrong as it likes: the last two errors are about those.
         except (OSError, OverflowError, UnicodeError) as problem:
             why = f"no connection: {getattr(problem, 'strerror', None) or problem}"
             raise NoConnectionError(str(self._lost(exchange, why))) from problem
@@ -285,8 +308,12 @@ class BrokerConnection:
             raise self._lost(exchange, f"no connection: {problem.strerror or problem}") from problem
         return exchange
 
-    def _received(self, exchange: WireExchange, number: int, strict: bool = True) -> WireMessage:
-        """Receive the response to a request. `strict`: bytes after its end are an error, not a remark."""
+    def _received(self, exchange: WireExchange, correlation_id: int, strict: bool = True) -> WireMessage:
+        """Receive the response to a request that was sent, and record the exchange. Raises NoResponseError.
+
+        `strict`: bytes after the end of the response are an error; else they are only noted in the exchange.
+        """
+        # Of several requests that were sent together, an earlier one has ended the connection.
         if self._wire is None:
             raise self._lost(exchange, "the connection was lost before")
         try:
@@ -298,7 +325,7 @@ class BrokerConnection:
             raise self._lost(exchange, f"no response: {problem}") from problem
         exchange, self.unanswered = exchange._replace(received=data), False
         try:
-            response, end = read_response(self._messages, exchange.call, number, data)
+            response, end = read_response(self._messages, exchange.call, correlation_id, data)
         except WireError as problem:
             raise UnreadableResponseError(str(self._lost(exchange, f"no response that can be read: {problem}"))) from problem
         extra = f"{len(data) - end} bytes after the end of the response in this version" if end != len(data) else ""
@@ -308,8 +335,8 @@ class BrokerConnection:
         return response
 
     def _lost(self, exchange: WireExchange, why: str) -> NoResponseError:
-        """Keep a failed exchange, give the connection up, and return the error."""
-        # On the old connection nobody knows whose response would come next.
+        """Record a failed exchange, close the connection, and return the error that the caller is to raise."""
+        # On the old connection nobody knows to which request the next response would belong.
         self._keep(exchange._replace(problem=why))
         with suppress(OSError):
             self.close()
@@ -346,15 +373,19 @@ EXPLANATIONS = frozenset({"about", "entityType"})
 
 @cache
 def shipped_messages() -> Messages:
-    """Return the messages of REQUESTS and their responses."""
+    """Return the codec of REQUESTS and their responses, from the definitions beside this file."""
     return Messages(json.loads(gzip.decompress(PACKED.read_bytes()))["definitions"])
 
 
 def pack_definitions(jars: Path) -> bytes:
-    """Pack the definitions in the jars of a release; the same jars give the same bytes."""
-    wanted = {f"{name}{side}" for name in REQUESTS for side in ("Request", "Response")}
+    """Return the content of PACKED for the release with its jars in the folder `jars`; the same jars give the same bytes."""
+    message_names = {f"{name}{side}" for name in REQUESTS for side in ("Request", "Response")}
     definitions = sorted(
-        (definition for definition in definitions_in(jars.glob("kafka-clients-*.jar")) if definition["name"] in wanted),
+        (
+            definition
+            for definition in definitions_in(jars.glob("kafka-clients-*.jar"))
+            if definition["name"] in message_names
+        ),
         key=itemgetter("name"),
     )
     origin = f"common/message/*.json in kafka-clients-{find_build(jars).version}.jar, without comments and explanations"
@@ -363,7 +394,7 @@ def pack_definitions(jars: Path) -> bytes:
 
 
 def _bare(value: Any) -> Any:
-    """Return a definition without its comments."""
+    """Return a definition, or a value in it, without the keys in EXPLANATIONS."""
     match value:
         case dict():
             return {key: _bare(inner) for key, inner in value.items() if key not in EXPLANATIONS}

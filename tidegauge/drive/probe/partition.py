@@ -1,4 +1,4 @@
-"""A partition of one of the probe's topics: what was written to it, and requests about it.
+"""A partition of one of the probe's topics: what was written to it, and requests about it; and fetch sessions.
 
 Rules of this file
 
@@ -20,9 +20,12 @@ from tidegauge.impl.rules import UNDEFINED, end_offset_for
 from tidegauge.traces.segments import RecordBatch, batch_of, encode
 
 CONSUMER, DEBUGGING_CONSUMER = -1, -2
+"""Replica ids of clients that are no replicas; the second may read above the high watermark."""
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
+"""Timestamps with a special meaning in ListOffsets."""
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 PLENTY = 1 << 20
+"""Bytes that a fetch may return: more than the probe ever writes."""
 BY_NAME = 12
 """The last version of Fetch and of Produce that names topics (KIP-516)."""
 
@@ -35,7 +38,7 @@ BEGAN, TICK = 1_600_000_000_000, 1000
 
 
 class NotOfferedError(Exception):
-    """The broker does not offer what a check needs: a request in that version, a fetch session."""
+    """The broker does not offer what a check needs: a request in some version, or a fetch session."""
 
 
 class ReportedEpochEntries(NamedTuple):
@@ -48,12 +51,12 @@ class ReportedEpochEntries(NamedTuple):
 class ProbePartition:
     """Partition 0 of a topic, and what its log must contain.
 
-    `epoch`: of its leader, from the metadata; `batches`: base and last offset of each batch; `epochs`: the leader epoch of
-    each batch; `start`: the log start.
+    `connection`: to its leader; `name`, `id`: of its topic; `epoch`: of its leader, from the metadata; `batches`: base and
+    last offset of each batch; `epochs`: leader epoch of each batch; `timestamps`: one per offset; `start`: the log start.
     """
 
     def __init__(self, connection: BrokerConnection, name: str, topic_id: UUID, epoch: int) -> None:
-        """Take a partition whose log is empty; `epoch` is its leader epoch."""
+        """Take a partition whose log is empty; a topic without an id has UUID 0."""
         self.connection, self.name, self.id, self.epoch = connection, name, topic_id, epoch
         self.batches: list[tuple[int, int]] = []
         self.epochs: list[int] = []
@@ -67,7 +70,7 @@ class ProbePartition:
 
     @property
     def entries(self) -> ReportedEpochEntries:
-        """The epoch cache that its leader must have."""
+        """The epoch cache that its leader must have: leader epochs, and the offset of the first record of each."""
         starts: dict[int, int] = {}
         for (base, _), epoch in zip(self.batches, self.epochs, strict=True):
             starts.setdefault(epoch, base)
@@ -77,11 +80,11 @@ class ProbePartition:
         return ReportedEpochEntries(tuple(starts), tuple(starts.values()))
 
     def end_offset(self, epoch: int) -> tuple[int, int]:
-        """Return what OffsetsForLeaderEpoch must answer for an epoch."""
+        """Return what the response to OffsetsForLeaderEpoch must have for an epoch: (leader epoch, end offset)."""
         return end_offset_for(*self.entries, self.end, epoch)
 
     def appended(self, records: int = 1) -> None:
-        """Note that a batch was written."""
+        """Note that the broker must have appended a batch of so many records at the log end."""
         first = self.end
         self.batches.append((first, first + records - 1))
         self.epochs.append(self.epoch)
@@ -96,7 +99,10 @@ class ProbePartition:
     # Requests
 
     def version(self, name: str, least: int = 0, at_most: int | None = None) -> int:
-        """Return the newest version of a request that both sides have. Raises NotOfferedError."""
+        """Return the newest version of a request that both sides have, within bounds. Raises NotOfferedError for none.
+
+        `least`, `at_most`: the lowest and the highest version that the caller can use; None for no limit.
+        """
         offered = self.connection.versions.get(name, range(0))
         version = offered.stop - 1 if at_most is None else min(offered.stop - 1, at_most)
         if version not in offered or version < least:
@@ -120,14 +126,17 @@ class ProbePartition:
         epoch: int = FINAL_EPOCH,
         version: int | None = None,
     ) -> WireRequest:
-        """Make a fetch that has no bytes to wait for.
+        """Make a fetch that has no bytes to wait for (min bytes 0).
 
-        `current`, `last`: the current leader epoch and the last fetched epoch that it carries. `session`, `epoch`: session
-        id and session epoch, by default of no session. `index`: another partition of the topic.
+        `current`, `last`: the current leader epoch and the last fetched epoch that it carries. `replica`: the replica id of
+        the sender. `max_bytes`: of the partition and of the response. `max_wait`: in milliseconds. `session`, `epoch`:
+        session id and session epoch, by default of no session. `index`: the number of the partition. `version`: by default
+        the newest that can name the topic.
         """
         if version is None:
             # A broker that gives topics no ids is fetched from by name.
             version = self.version("Fetch", at_most=None if self.id.int else BY_NAME)
+        # Since version 15 the replica id is in a struct of its own (KIP-903).
         sender: WireMessage = {"replicaId": replica} if version < 15 else {"replicaState": {"replicaId": replica}}
         partition = {
             "partition": index,
@@ -143,7 +152,10 @@ class ProbePartition:
         )
 
     def place(self, version: int, index: int = 0) -> str:
-        """Return what a response to a fetch of this version calls the partition."""
+        """Return "topic-index" for the partition, as `session_response` names it after a fetch of this version.
+
+        The topic is its name, or its id in the versions that have only ids.
+        """
         return f"{self.name if version <= BY_NAME else self.id}-{index}"
 
     def list_offsets(
@@ -156,7 +168,10 @@ class ProbePartition:
         index: int = 0,
         version: int | None = None,
     ) -> WireRequest:
-        """Ask for the offset of a timestamp, or of one of the places with negative timestamps (LATEST and so on)."""
+        """Make a ListOffsets request for a timestamp in ms, or for one of those with a special meaning (LATEST and so on).
+
+        `current`: the current leader epoch that it carries; `replica`, `index`, `version`: as in `fetch`.
+        """
         partition = {"partitionIndex": index, "currentLeaderEpoch": current, "timestamp": timestamp}
         topics = [{"name": self.name, "partitions": [partition]}]
         body = {"replicaId": replica, "isolationLevel": isolation, "topics": topics}
@@ -165,7 +180,7 @@ class ProbePartition:
     def offsets_for_leader_epoch(
         self, epoch: int, *, current: int = UNDEFINED, index: int = 0, version: int | None = None
     ) -> WireRequest:
-        """Ask where a leader epoch ends."""
+        """Make an OffsetsForLeaderEpoch request for the end of `epoch`; `current`: the current leader epoch it carries."""
         partition = {"partition": index, "currentLeaderEpoch": current, "leaderEpoch": epoch}
         body = {"replicaId": CONSUMER, "topics": [{"topic": self.name, "partitions": [partition]}]}
         name = "OffsetForLeaderEpoch"
@@ -174,20 +189,21 @@ class ProbePartition:
     def produce(
         self, records: bytes, acks: int = -1, *, index: int = 0, timeout_ms: int = 5000, version: int | None = None
     ) -> WireRequest:
-        """Produce some bytes as records."""
+        """Make a Produce request with encoded batches, or with bytes that are none; acks -1 means all."""
         data = {"index": index, "records": records}
         topics = [{"topicId": self.id, "name": self.name, "partitionData": [data]}]
         body = {"acks": acks, "timeoutMs": timeout_ms, "topicData": topics}
+        # Up to this version a request names the topic, which also works where topics have no ids.
         return WireRequest("Produce", self.version("Produce", at_most=BY_NAME) if version is None else version, body)
 
     def delete_records(self, offset: int, *, index: int = 0, version: int | None = None) -> WireRequest:
-        """Delete the records before an offset."""
+        """Make a DeleteRecords request: the log start shall become `offset`; -1 stands for the high watermark."""
         partitions = [{"partitionIndex": index, "offset": offset}]
         body = {"topics": [{"name": self.name, "partitions": partitions}], "timeoutMs": 5000}
         return WireRequest("DeleteRecords", self.version("DeleteRecords") if version is None else version, body)
 
     def elsewhere(self, name: str, topic_id: UUID) -> "ProbePartition":
-        """Return a partition of another topic, which does not exist, at the same broker."""
+        """Return a partition of a topic that does not exist, to send requests about it to the same broker."""
         return ProbePartition(self.connection, name, topic_id, self.epoch)
 
 
@@ -196,7 +212,7 @@ def next_batch(
 ) -> bytes:
     """Encode the next batch for a partition as a producer sends it: offsets from 0, no leader epoch.
 
-    `change`: changes the batch before it is encoded.
+    The value of each record is the offset that it gets. `change` returns the batch to encode in place of the usual one.
     """
     values = (b"%d" % (partition.end + n) for n in range(records))
     plain = batch_of(0, UNDEFINED, values, partition.timestamp(partition.end))
@@ -215,47 +231,54 @@ def next_batch(
 class ProbeSession:
     """The client's side of a fetch session. `epoch`: of its next request; `is_open`: whether the broker may still have it.
 
-    `opening`: the request that asked for it, whose limits all others have; `opened`: the response.
+    `opening`: the request that asked for it, whose version and limits all others have; `opened`: the response.
     """
 
     def __init__(self, connection: BrokerConnection, opening: WireRequest, opened: WireMessage) -> None:
-        """Take the session that a response has opened: the next request has epoch 1."""
+        """Take the session that the response `opened` gave an id: the next request has epoch 1."""
         self.connection, self.opening, self.opened = connection, opening, opened
         self.id: int = opened["sessionId"]
         self.epoch = next_session_epoch(INITIAL_EPOCH)
         self.is_open = True
 
     def next(self, *changed: WireRequest, forget: Iterable[ProbePartition] = ()) -> WireRequest:
-        """Make the next incremental fetch: with these partitions changed, without those to forget."""
+        """Make the next incremental fetch, and count the session epoch on.
+
+        `changed`: fetches, whose partitions are added to the session or get other offsets and limits in it; `forget`:
+        partitions that leave the session.
+        """
         call = self.at(self.epoch, *changed, forget=forget)
         self.epoch = next_session_epoch(self.epoch)
         return call
 
     def at(self, epoch: int, *changed: WireRequest, forget: Iterable[ProbePartition] = ()) -> WireRequest:
-        """Make a fetch with any session epoch, and leave the session's as it is."""
+        """Make an incremental fetch with the given session epoch, right or wrong, and leave that of the session as it is."""
         return session_fetch(self.opening, *changed, session=self.id, epoch=epoch, forget=forget)
 
     def closing(self) -> WireRequest:
-        """Make a full fetch of nothing that closes the session and asks for no other."""
-        self.is_open = False  # not closed a second time at the end
+        """Make a full fetch of no partitions that closes the session and asks for no other."""
+        self.is_open = False  # else it would be closed a second time when the probe ends
         return self.at(FINAL_EPOCH)
 
     def replaced(self) -> WireRequest:
-        """Make a full fetch of the same that closes the session and asks for another."""
+        """Make a full fetch of the same partitions that closes the session and asks for another."""
         self.is_open = False
         return self.opening._replace(body={**self.opening.body, "sessionId": self.id})
 
 
 def opening_fetch(first: WireRequest, *others: WireRequest) -> WireRequest:
-    """Make a full fetch of the partitions of some fetches, in their order, that asks for a session."""
+    """Make a full fetch that asks for a session with the partitions of some fetches, in their order."""
     return session_fetch(first, first, *others, session=INVALID_SESSION_ID, epoch=INITIAL_EPOCH)
 
 
 def session_fetch(
     like: WireRequest, *fetches: WireRequest, session: int, epoch: int, forget: Iterable[ProbePartition] = ()
 ) -> WireRequest:
-    """Make a fetch of the partitions of `fetches`, with the version and the limits of `like`."""
-    named = [topic for fetch in fetches for topic in fetch.body["topics"]]
+    """Make a fetch that names the partitions of `fetches` and those to `forget`, with the version and limits of `like`.
+
+    `session`, `epoch`: session id and session epoch.
+    """
+    topics = [topic for fetch in fetches for topic in fetch.body["topics"]]
     forgotten = [{"topicId": partition.id, "topic": partition.name, "partitions": [0]} for partition in forget]
-    body = {**like.body, "sessionId": session, "sessionEpoch": epoch, "topics": named}
+    body = {**like.body, "sessionId": session, "sessionEpoch": epoch, "topics": topics}
     return like._replace(body={**body, **({"forgottenTopicsData": forgotten} if forgotten else {})})

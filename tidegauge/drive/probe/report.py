@@ -1,5 +1,6 @@
-"""The report of a probe: as text, as JSON, as JUnit.
+"""The report of a run of the probe (ProbeRun): as text, as JSON, as JUnit XML, as results by rule.
 
+A probe is a series of checks against a broker; a check has a verdict and its exchanges, each a request with its response.
 The JSON has every exchange in hex and in words, so that it can be read, or replayed, without the broker.
 """
 
@@ -23,14 +24,18 @@ LONGEST = 120
 """Bytes of a request or response that a text shows at most."""
 
 OPEN = (CheckVerdict.NOT_SUPPORTED, CheckVerdict.UNDECIDED)
+"""Verdicts of checks that have neither passed nor failed."""
 
 
 def probe_text(run: ProbeRun) -> str:
-    """Return the failures with the last request and response, then the checks without a decision, then the counts."""
+    """Return the report for a terminal: failures with their last request and response, undecided checks, notes, counts.
+
+    Between the notes and the counts stand the topics that could not be deleted.
+    """
     lines = []
     for outcome in run.outcomes:
         if outcome.verdict is CheckVerdict.FAIL:
-            lines += [*_failure(outcome), ""]
+            lines += [*_failure_lines(outcome), ""]
     for verdict in OPEN:
         lines += [
             f"{verdict.value}: {outcome.check.id}: {outcome.says}" for outcome in run.outcomes if outcome.verdict is verdict
@@ -40,18 +45,22 @@ def probe_text(run: ProbeRun) -> str:
     counts = ", ".join(f"{run.count(verdict)} {verdict.value}" for verdict in CheckVerdict if run.count(verdict))
     ended = f", ended early: {run.not_run} checks were not run" if run.not_run else ""
     lines.append(f"{run.place}: {len(run.outcomes)} checks: {counts}; seed {run.seed}, suite {SUITE_VERSION}{ended}")
+    # The broker's strings may have control characters, which a terminal would obey.
     return "\n".join(map(visible, lines))
 
 
 def check_list(checks: Iterable[Check]) -> str:
-    """Return the checks as a table: id, rule, sentence."""
+    """Return the checks as a table for a terminal, a line each: id, rule ("-" for none), sentence."""
     rows = [(check.id, check.rule or "-", check.says) for check in checks]
     width = max(len(row[0]) for row in rows)
     return "\n".join(f"{name:{width}}  {rule:9} {says}" for name, rule, says in rows)
 
 
-def _failure(outcome: CheckOutcome) -> Iterable[str]:
-    """Yield a failed check: its claim, rule, what was seen instead, and the last request with its response, in hex, too."""
+def _failure_lines(outcome: CheckOutcome) -> Iterable[str]:
+    """Yield the lines about a failed check: its sentence, its rule's, what was seen, the last request and its response.
+
+    Request and response are given in words and in hex.
+    """
     check = outcome.check
     yield f"FAIL {check.id}   {' '.join(filter(None, (check.rule, check.source)))}"
     yield f"  {check.says}"
@@ -68,11 +77,12 @@ def _failure(outcome: CheckOutcome) -> Iterable[str]:
 
 
 def _hex(data: bytes) -> str:
+    """Return bytes in hex, of more than LONGEST only the first and the number of all."""
     return data.hex() if len(data) <= LONGEST else f"{data[:LONGEST].hex()}.. ({len(data)} bytes)"
 
 
 def message_text(value: Any) -> str:
-    """Return a message in one line: names and values, bytes in hex."""
+    """Return a decoded message, or a value in one, as one line: {name=value ...}, [value ...], bytes in hex."""
     match value:
         case dict():
             return "{" + " ".join(f"{name}={message_text(inner)}" for name, inner in value.items()) + "}"
@@ -89,7 +99,7 @@ def message_text(value: Any) -> str:
 
 
 def probe_json(run: ProbeRun, tool: str) -> str:
-    """Return the whole run as JSON."""
+    """Return the whole run as JSON; `tool` is the name and version of this program."""
     body = {
         "probe": FORMAT_VERSION,
         "tool": tool,
@@ -108,6 +118,7 @@ def probe_json(run: ProbeRun, tool: str) -> str:
 
 
 def _check(outcome: CheckOutcome) -> Mapping[str, Any]:
+    """Return a check with its verdict and its exchanges, as the JSON has it."""
     check = outcome.check
     return {
         "id": check.id,
@@ -121,6 +132,7 @@ def _check(outcome: CheckOutcome) -> Mapping[str, Any]:
 
 
 def _exchange(exchange: WireExchange) -> Mapping[str, Any]:
+    """Return a request and its response as the JSON has them: `sent` and `received` are the frames in hex."""
     return {
         "to": exchange.to,
         "request": exchange.call.name,
@@ -134,28 +146,34 @@ def _exchange(exchange: WireExchange) -> Mapping[str, Any]:
 
 
 def probe_results(run: ProbeRun, target: str) -> RunResults:
-    """Return the results by rule; a check that is about none counts for its group."""
+    """Return the results that every command of the suite has: counts of verdicts by rule.
+
+    A check without a rule of the catalog counts for its group, such as "probe.offsets". `target`: the user's name for the
+    broker; "" for its address.
+    """
     verdicts: dict[str, list[str]] = {}
     for outcome in run.outcomes:
         rule = outcome.check.rule or f"probe.{outcome.check.id.partition('.')[0]}"
         verdicts.setdefault(rule, []).append(outcome.verdict.value)
-    failures = tuple(f"{each.check.id}: {each.says}" for each in run.outcomes if each.verdict is CheckVerdict.FAIL)
-    rules = {rule: counts_of(each) for rule, each in verdicts.items()}
+    rules = {rule: counts_of(rule_verdicts) for rule, rule_verdicts in verdicts.items()}
+    failed = [outcome for outcome in run.outcomes if outcome.verdict is CheckVerdict.FAIL]
+    failures = tuple(f"{outcome.check.id}: {outcome.says}" for outcome in failed)
     verdict = {0: PASS, 1: FAIL}.get(run.exit_code, UNDECIDED)
     return RunResults("probe", target or run.place, verdict, run.exit_code, rules, failures)
 
 
 def write_probe_junit(run: ProbeRun, path: Path, tool: str) -> None:
-    """Write a case per check; a check that was not decided is skipped."""
+    """Write a JUnit file with a test case per check."""
     suite = JUnitSuite(run.place, [_junit_case(outcome) for outcome in run.outcomes], {"seed": str(run.seed)})
     write_junit_xml(path, f"{tool} probe", [suite])
 
 
 def _junit_case(outcome: CheckOutcome) -> JUnitCase:
-    """Return the test case of a check; one that could not be decided is skipped."""
+    """Return the test case of a check, named by its rule and id; a check that could not be decided is skipped."""
     classname, name = f"tidegauge.probe.{outcome.check.rule or 'wire'}", outcome.check.id
     if outcome.verdict is CheckVerdict.FAIL:
-        return JUnitCase(classname, name, JUnitOutcome.FAILURE, outcome.says, "\n".join(map(visible, _failure(outcome))))
+        details = "\n".join(map(visible, _failure_lines(outcome)))
+        return JUnitCase(classname, name, JUnitOutcome.FAILURE, outcome.says, details)
     if outcome.verdict in OPEN:
         return JUnitCase(classname, name, JUnitOutcome.SKIPPED, f"{outcome.verdict.value}: {outcome.says}")
     return JUnitCase(classname, name)

@@ -1,4 +1,6 @@
-"""A run of the probe: every check with its verdict and its exchanges, and the topics that could not be removed.
+"""A run of the probe: checks of a broker in, every check's verdict and exchanges out, and the topics that are left.
+
+An exchange is a request and its response. `echo`, `warn` and `note` are functions that are called with a line of text.
 
 Rules of this file
 
@@ -58,7 +60,7 @@ class CheckVerdict(StrEnum):
 
 @dataclass(frozen=True)
 class CheckOutcome:
-    """A check with its verdict. `says`: what was expected and seen, or what is missing."""
+    """A check with its verdict. `says`: what was expected and seen, or what is missing; "" if it passes."""
 
     check: Check
     verdict: CheckVerdict
@@ -68,7 +70,11 @@ class CheckOutcome:
 
 @dataclass
 class ProbeRun:
-    """A run. `left`: the topics that could not be deleted, and why; `cleanup`: the exchanges of the deletions."""
+    """A run. `place`: the broker as "host:port"; `prefix`: the beginning of all topic names, made from the seed.
+
+    `offered`: the versions of each request; `left`: the topics that could not be deleted, and why; `cleanup`: the exchanges
+    of the deletions.
+    """
 
     place: str
     seed: int
@@ -78,9 +84,9 @@ class ProbeRun:
     left: Mapping[str, str] = field(default_factory=dict)
     cleanup: tuple[WireExchange, ...] = ()
     notes: list[str] = field(default_factory=list)
-    """Where it went on, which nobody had named but the broker."""
+    """A line for each broker that the run connected to because Metadata names it, and not the user."""
     not_run: int = 0
-    """Checks that an interrupt has kept from running."""
+    """The number of checks that did not run because of an interrupt."""
 
     def count(self, verdict: CheckVerdict) -> int:
         """Return the number of checks with a verdict."""
@@ -88,7 +94,7 @@ class ProbeRun:
 
     @property
     def exit_code(self) -> int:
-        """0 passes, 1 fails, 3 nothing decided."""
+        """1 if a check fails; else 0 if one passes; 3 if none was decided."""
         if self.count(CheckVerdict.FAIL):
             return 1
         return 0 if self.count(CheckVerdict.PASS) else 3
@@ -103,9 +109,10 @@ class InterruptedRunError(KeyboardInterrupt):
 
 
 def select_checks(only: Sequence[str] = ()) -> tuple[Check, ...]:
-    """Return the checks that one of the words selects: an id, a pattern or a prefix of ids, or a rule; all without words.
+    """Return the checks that any of the words in `only` selects; without words all.
 
-    Raises UsageError for a word that selects none.
+    A word is an id, a pattern of ids with "*", the group of ids before the dot, or a rule. Raises UsageError for a word that
+    selects no check.
     """
     for word in only:
         if not any(_is_selected(check, word) for check in CHECKS):
@@ -116,6 +123,7 @@ def select_checks(only: Sequence[str] = ()) -> tuple[Check, ...]:
 
 
 def _is_selected(check: Check, word: str) -> bool:
+    """Return whether a word of --only stands for the check."""
     return fnmatchcase(check.id, word) or check.rule == word or check.id.startswith(f"{word}.")
 
 
@@ -129,17 +137,19 @@ def probe(
     heed: Callable[[], None] = lambda: None,
     **settings: Any,
 ) -> ProbeRun:
-    """Run checks against the broker at `place`, a host and a port.
+    """Run checks against the broker at `place`, a host and a port, over connections that `dial` opens.
 
-    `echo` gets each verdict, `warn` each place that the run goes on at and each topic that could not be removed. `heed` is
-    called before each request, except when topics are removed, and may raise KeyboardInterrupt: the run ends then with
-    InterruptedRunError. Raises UsageError when no broker answers.
+    `echo` is called with each verdict; `warn` with each further broker that is connected to, and with each topic that could
+    not be removed. `heed` is called before each request, except when topics are removed, and may raise KeyboardInterrupt:
+    the run ends then with InterruptedRunError. `settings`: more arguments of Topics. Raises UsageError when no broker
+    responds.
     """
     exchanges: list[WireExchange] = []
     prefix = f"{PREFIX}-{Random(seed).getrandbits(32):08x}"
     notes: list[str] = []
 
     def note(line: str) -> None:
+        """Put a line into the report, and warn with it at once."""
         notes.append(line)
         warn(line)
 
@@ -154,6 +164,7 @@ def probe(
     try:
         for check in checks:
             verdict, says = _verdict_of(check, fixtures, offered)
+            # The connections have added the exchanges of this check to the list.
             run.outcomes.append(CheckOutcome(check, verdict, says, tuple(exchanges)))
             exchanges.clear()
             echo(f"{verdict.value:13} {check.id}")
@@ -174,7 +185,7 @@ def probe(
 
 
 def _verdict_of(check: Check, fixtures: Fixtures, offered: Mapping[str, range]) -> tuple[CheckVerdict, str]:
-    """Run a check; return the verdict and what it says."""
+    """Run a check; return its verdict and, unless it passes, why: what was expected and seen, or what is missing."""
     for name, least in check.needs.items():
         if not offered.get(name) or offered[name].stop <= least:
             return CheckVerdict.NOT_SUPPORTED, f"needs {name} version {least} or newer; ApiVersions does not offer it"
@@ -184,6 +195,7 @@ def _verdict_of(check: Check, fixtures: Fixtures, offered: Mapping[str, range]) 
         expectation = next(script)
         while True:
             expectation = script.send(check_exchange(expectation))
+    # The script has no more requests: all responses were as expected.
     except StopIteration:
         return CheckVerdict.PASS, ""
     except NotOfferedError as problem:
@@ -195,6 +207,7 @@ def _verdict_of(check: Check, fixtures: Fixtures, offered: Mapping[str, range]) 
         if "; seen UNSUPPORTED_VERSION " in str(problem):
             return CheckVerdict.NOT_SUPPORTED, str(problem)
         return CheckVerdict.FAIL, str(problem)
+    # `check_exchange` makes a lost response a FailedError: this is of a request that prepares the check, or has no response.
     except NoResponseError as problem:
         return CheckVerdict.UNDECIDED, f"the setting could not be made: {problem}"
     finally:

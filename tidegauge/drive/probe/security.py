@@ -1,5 +1,8 @@
 """Connections over TLS and SASL, by the configuration file of Kafka's own clients (`--command-config`).
 
+`security_in` reads the file; `secured` makes of it a function that opens connections; `staying_with` limits those to the
+hosts that may be connected to.
+
 Rules of this file
 
 1. Options have the names and meanings of Kafka's clients, or of librdkafka; certificates are PEM (KIP-651). An option that
@@ -32,6 +35,7 @@ MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 MOST_ITERATIONS = 1_000_000
 """Iterations of SCRAM that a broker may ask for: half a second. Kafka has 4,096 to 16,384 (ScramMechanism)."""
 LARGEST_FILE = 1 << 20
+"""Bytes of a configuration file at most."""
 INSTALL = "pip install 'tidegauge[sasl]'"
 SAME_AS: Mapping[str, str] = {
     "sasl.mechanisms": "sasl.mechanism",
@@ -56,10 +60,12 @@ OPTIONS = {
     "ssl.truststore.type",
 }
 _JAAS_TOKEN = re.compile(r"""\s*(?:(["'])((?:(?!\1)[^\\]|\\.)*)\1|([^\s=;"']+)|([=;]))""", re.DOTALL)
+"""A token, as four groups: the quote and the text in quotes; or a bare word; or one of the signs = and ;."""
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+"""A backslash in quotes, and the character that it stands for."""
 
 SecureDial = Callable[[str, int, str], Wire]
-"""Opens a connection to an address and a port of a host with this name. Raises OSError."""
+"""Opens a connection: (address, port, name), where the name is that of the host in its certificate. Raises OSError."""
 
 
 class AuthenticationError(OSError):
@@ -68,7 +74,7 @@ class AuthenticationError(OSError):
 
 @dataclass(frozen=True)
 class Credentials:
-    """Who the client is."""
+    """What the client authenticates with; `mechanism`: one of MECHANISMS."""
 
     mechanism: str
     username: str
@@ -77,7 +83,7 @@ class Credentials:
 
 @dataclass(frozen=True)
 class ClientSecurity:
-    """What a connection is wrapped in, and what is said on it first."""
+    """How connections are secured: their TLS context, None for plain text; and credentials of SASL, None for no SASL."""
 
     tls: ssl.SSLContext | None = None
     credentials: Credentials | None = None
@@ -87,10 +93,10 @@ NO_SECURITY = ClientSecurity()
 
 
 def secured(seconds: float, security: ClientSecurity = NO_SECURITY) -> SecureDial:
-    """Return a dial for connections that wait at most some seconds for anything."""
+    """Return a dial for connections that wait at most so many seconds for anything."""
 
     def dial(address: str, port: int, name: str) -> Wire:
-        """Connect and log in; a wire that cannot log in is closed."""
+        """Connect and authenticate; close the connection if that fails."""
         wire = SocketWire(address, port, seconds, security.tls, name)
         try:
             if security.credentials is not None:
@@ -108,13 +114,13 @@ def authenticate(wire: Wire, credentials: Credentials) -> None:
     try:
         _authenticate(wire, credentials)
     except (WireError, EOFError) as problem:
-        # Not `from`: what a broker sends may hold the password.
+        # The cause is left out (`from None`): what a broker sends may hold the password.
         why = shown(str(problem).replace(credentials.password, "***")) if str(problem) else "a connection that was closed"
         raise AuthenticationError(f"SASL {credentials.mechanism}: expected the broker to authenticate; seen {why}") from None
 
 
 def _authenticate(wire: Wire, credentials: Credentials) -> None:
-    """Exchange the messages of the SASL mechanism until it is done."""
+    """Exchange the messages of the SASL mechanism until it is done. Raises WireError where the broker refuses."""
     handshake = _response(wire, WireRequest("SaslHandshake", 1, {"mechanism": credentials.mechanism}), 1)
     if handshake["errorCode"]:
         raise WireError(
@@ -122,30 +128,35 @@ def _authenticate(wire: Wire, credentials: Credentials) -> None:
         )
     messages = _plain(credentials) if credentials.mechanism == "PLAIN" else _scram(credentials)
     # The generator is sent each response of the broker, yields the next message, and ends when the mechanism is done.
-    token, number = next(messages), 1
+    message, correlation_id = next(messages), 1
     while True:
-        number += 1
-        response = _response(wire, WireRequest("SaslAuthenticate", 1, {"authBytes": token}), number)
+        correlation_id += 1
+        response = _response(wire, WireRequest("SaslAuthenticate", 1, {"authBytes": message}), correlation_id)
         if response["errorCode"]:
             raise WireError(f"error {response['errorCode']}, {response['errorMessage']}")
         try:
-            token = messages.send(response["authBytes"])
+            message = messages.send(response["authBytes"])
         except StopIteration:
             return
 
 
-def _response(wire: Wire, call: WireRequest, number: int) -> WireMessage:
-    wire.send(request_frame(shipped_messages(), call, number, CLIENT))
-    return read_response(shipped_messages(), call, number, wire.receive())[0]
+def _response(wire: Wire, call: WireRequest, correlation_id: int) -> WireMessage:
+    """Send a request and return its response. Raises OSError, EOFError or WireError."""
+    wire.send(request_frame(shipped_messages(), call, correlation_id, CLIENT))
+    response, _ = read_response(shipped_messages(), call, correlation_id, wire.receive())
+    return response
 
 
 def _plain(credentials: Credentials) -> Generator[bytes, bytes, None]:
-    """Yield the message of RFC 4616."""
+    """Yield the only message of the client by the mechanism PLAIN (RFC 4616)."""
     yield f"\0{credentials.username}\0{credentials.password}".encode()
 
 
 def _scram(credentials: Credentials) -> Generator[bytes, bytes, None]:
-    """Yield the messages of RFC 5802; get the server's, and check that it knows the password, too. Raises WireError."""
+    """Yield the two messages of the client by SCRAM (RFC 5802), and be sent the server's response to each.
+
+    Raises WireError for a wrong response, such as the last one of a server that does not know the password.
+    """
     from scramp import ScramClient, ScramException  # noqa: PLC0415  an extra
 
     try:
@@ -163,6 +174,7 @@ def security_in(path: str) -> ClientSecurity:
     options = _options(path)
 
     def wrong(name: str, expected: str, seen: str) -> UsageError:
+        """Return the error about the option `name`."""
         return UsageError(f"{visible(path)}: {name}: expected {expected}; seen {seen}")
 
     protocol = options.get("security.protocol", "PLAINTEXT").upper()
@@ -173,8 +185,10 @@ def security_in(path: str) -> ClientSecurity:
         mechanism = options.get("sasl.mechanism", "GSSAPI")
         if mechanism not in MECHANISMS:
             raise wrong("sasl.mechanism", f"one of {', '.join(MECHANISMS)}", shown(mechanism))
-        jaas = {**options, **_login(options["sasl.jaas.config"])} if "sasl.jaas.config" in options else options
-        username, password = (jaas.get(name, jaas.get(f"sasl.{name}", "")) for name in ("username", "password"))
+        # Kafka's clients have username and password in the JAAS configuration, librdkafka as sasl.username, sasl.password.
+        login = {**options, **_jaas_options(options["sasl.jaas.config"])} if "sasl.jaas.config" in options else options
+        username, password = (login.get(name, login.get(f"sasl.{name}", "")) for name in ("username", "password"))
+        # PLAIN separates the two by a zero byte.
         if not username or not password or "\0" in username + password:
             example = 'org.apache.kafka..LoginModule required username="U" password="P";'
             raise wrong("sasl.jaas.config", f"{example} (or sasl.username and sasl.password)", "no such user and password")
@@ -188,14 +202,17 @@ def security_in(path: str) -> ClientSecurity:
         try:
             tls = _tls(options)
         except (OSError, ValueError) as problem:
-            # ssl names no file, and PEM is no text for a terminal.
+            # The message of ssl names no file, so it is of no use; and the content of a PEM file may be secret.
             reason = problem.strerror if isinstance(problem, OSError) and problem.strerror else "no PEM"
             raise wrong("ssl.*", "PEM files that can be read, and the password of the key", shown(reason)) from None
     return ClientSecurity(tls, credentials)
 
 
 def _options(path: str) -> Mapping[str, str]:
-    """Read the file of --command-config. Raises UsageError for an unknown option of security."""
+    """Read the file of --command-config; return its options by the names that Kafka's clients use.
+
+    Raises UsageError for an unknown option of security (rule 1 of this file), or a file that cannot be read.
+    """
     try:
         import javaproperties  # noqa: PLC0415  an extra
         import scramp  # noqa: F401, PLC0415
@@ -209,37 +226,43 @@ def _options(path: str) -> Mapping[str, str]:
     options = {SAME_AS.get(name, name): value.strip() for name, value in options.items()}
     for name in options:
         if name.startswith(("security.", "sasl.", "ssl.")) and name not in OPTIONS:
-            known = ", ".join(sorted({*OPTIONS, *SAME_AS}))
-            raise UsageError(f"{visible(path)}: expected of the options of security one of {known}; seen {shown(name)}")
+            names = ", ".join(sorted({*OPTIONS, *SAME_AS}))
+            raise UsageError(f"{visible(path)}: expected of the options of security one of {names}; seen {shown(name)}")
     return options
 
 
-def _login(jaas: str) -> Mapping[str, str]:
-    """Return the options of the one login module of a JAAS configuration; none if it is not written so."""
-    tokens = list(_tokens(jaas))
-    words, end = tokens[2:-1], tokens[-1:]
-    if end != [";"] or len(words) % 3 or words[1::3] != ["="] * (len(words) // 3):
+def _jaas_options(jaas: str) -> Mapping[str, str]:
+    """Return the options in a JAAS configuration of one login module: `module required name=value ... ;`.
+
+    Returns none if it is not written like that.
+    """
+    tokens = list(_jaas_tokens(jaas))
+    assignments, end = tokens[2:-1], tokens[-1:]
+    # Three tokens an option: its name, "=", its value.
+    if end != [";"] or len(assignments) % 3 or assignments[1::3] != ["="] * (len(assignments) // 3):
         return {}
-    return dict(zip(words[::3], words[2::3], strict=True))
+    return dict(zip(assignments[::3], assignments[2::3], strict=True))
 
 
-def _tokens(jaas: str) -> Iterator[str]:
-    """Yield the words of a JAAS line without their quotes; end early at what is no word."""
-    at = 0
-    while at < len(jaas.rstrip()):
-        token = _JAAS_TOKEN.match(jaas, at)
+def _jaas_tokens(jaas: str) -> Iterator[str]:
+    """Yield the tokens of a JAAS configuration, without their quotes; stop early at a text that is no token."""
+    position = 0
+    while position < len(jaas.rstrip()):
+        token = _JAAS_TOKEN.match(jaas, position)
         if token is None:
             return
         _, quoted, word, sign = token.groups()
         yield word or sign or _ESCAPE.sub(r"\1", quoted)
-        at = token.end()
+        position = token.end()
 
 
 def _tls(options: Mapping[str, str]) -> ssl.SSLContext:
-    """Return a context of TLS 1.2 or later. Raises OSError or ValueError."""
+    """Return the TLS context for these options, of TLS 1.2 or later. Raises OSError or ValueError."""
     location, text = options.get("ssl.truststore.location"), options.get("ssl.truststore.certificates")
+    # Without either, Python trusts the certificates that the system trusts.
     context = ssl.create_default_context(cafile=location, cadata=text)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    # As in Kafka's clients, an empty algorithm switches the check of the host's name off.
     context.check_hostname = options.get("ssl.endpoint.identification.algorithm", "https").lower() == "https"
     if "ssl.keystore.location" in options:
         # Without a password OpenSSL would ask for one on the terminal.
@@ -286,66 +309,79 @@ ISATAP = (0x00005EFE, 0x02005EFE)
 
 
 def staying_with(host: str, dial: SecureDial, *, follow_metadata: bool) -> Dial:
-    """Return a dial that goes to the host that the user named, or also to others that Metadata may name."""
+    """Return a dial that connects only to `host`, which the user named; with `follow_metadata` also to other hosts.
+
+    The dial raises OSError for a host that it refuses: rules 1 and 2 of this part.
+    """
 
     def dial_if_allowed(named: str, port: int) -> Wire:
-        """Connect to a host that Metadata names, if it is the user's own or may be asked. Raises OSError."""
+        """Connect to `named`, the host that the user or Metadata names. Raises OSError if that is refused, or fails."""
         if not follow_metadata and named.lower() != host.lower():
             raise OSError(0, f"Metadata names the host {shown(named)}, not {host}; --follow-metadata goes there")
         if named.lower() == host.lower():
             return dial(named, port, named)
         addresses = _addresses(named, port)
+        # Rule 2: a loopback address is connected to only if the user's own host has one.
         loopback_too = any(map(_is_loopback, addresses)) and any(map(_is_loopback, _addresses(host, port)))
         for address in addresses:
-            if why := _refused(address) or ("a loopback address" if _is_loopback(address) and not loopback_too else ""):
-                raise OSError(0, f"Metadata names the host {shown(named)}, {why}, which is not asked")
-        # The addresses that were looked at: asked again, the name could lead elsewhere.
+            refusal = _refusal(address) or ("a loopback address" if _is_loopback(address) and not loopback_too else "")
+            if refusal:
+                raise OSError(0, f"Metadata names the host {shown(named)}, {refusal}, which is not asked")
+        # Connect to the addresses that were checked: resolved a second time, the name could have others.
         for address in addresses[:-1]:
             with suppress(OSError):
                 return dial(address, port, named)
+        # The error of the last address is the one that is raised.
         return dial(addresses[-1], port, named)
 
     return dial_if_allowed
 
 
 def _addresses(host: str, port: int) -> list[str]:
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(entry[4][0]).partition("%")[0] for entry in found))
+    """Return the IP addresses of a host, each once, without the scope that may follow the sign %. Raises OSError."""
+    entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    # The fifth item of an entry is the socket address, whose first item is the IP address.
+    return list(dict.fromkeys(str(entry[4][0]).partition("%")[0] for entry in entries))
 
 
-def _refused(address: str) -> str:
-    """Return why nobody connects to an address, if nobody does."""
-    for meant in _meant(address):
-        if meant.is_link_local:
+def _refusal(address: str) -> str:
+    """Return why an address is never connected to (rule 2 of this part), or "" if it may be."""
+    for equivalent in _equivalents(address):
+        if equivalent.is_link_local:
             return "a link-local address"
-        if meant in METADATA_SERVICES:
-            return f"the metadata service of {METADATA_SERVICES[meant]}"
+        if equivalent in METADATA_SERVICES:
+            return f"the metadata service of {METADATA_SERVICES[equivalent]}"
     return ""
 
 
 def _is_loopback(address: str) -> bool:
-    # To connect to no address at all is to connect to this machine.
-    return address in {"0.0.0.0", "::", "::ffff:0.0.0.0"} or any(meant.is_loopback for meant in _meant(address))
+    """Return whether a connection to an address may end at this machine."""
+    # To connect to the unspecified address is to connect to this machine.
+    unspecified = address in {"0.0.0.0", "::", "::ffff:0.0.0.0"}
+    return unspecified or any(equivalent.is_loopback for equivalent in _equivalents(address))
 
 
-def _meant(address: str) -> Iterator[IPv4Address | IPv6Address]:
-    """Yield an address, and those of IPv4 that are in it."""
-    read = ip_address(address)
-    yield read
-    if isinstance(read, IPv4Address):
+def _equivalents(address: str) -> Iterator[IPv4Address | IPv6Address]:
+    """Yield an address, and the IPv4 addresses that may be embedded in it: rule 3 of this part."""
+    parsed = ip_address(address)
+    yield parsed
+    if isinstance(parsed, IPv4Address):
         return
-    number = int(read)
-    for network, places in EMBEDDINGS:
-        if read in network:
-            yield from (IPv4Address(_bits(number, place)) for place in places)
-    if (number >> 32) & 0xFFFFFFFF in ISATAP:
-        yield IPv4Address(number & 0xFFFFFFFF)
-    if read.teredo is not None:
-        yield read.teredo[1]
+    bits = int(parsed)
+    for network, prefix_lengths in EMBEDDINGS:
+        if parsed in network:
+            yield from (IPv4Address(_embedded(bits, prefix_length)) for prefix_length in prefix_lengths)
+    if (bits >> 32) & 0xFFFFFFFF in ISATAP:
+        yield IPv4Address(bits & 0xFFFFFFFF)
+    # Teredo has the pair (server, client). EMBEDDINGS has found the server; Python inverts the bits of the client.
+    if parsed.teredo is not None:
+        _, client = parsed.teredo
+        yield client
 
 
-def _bits(number: int, place: int) -> int:
-    """Return the 32 bits of an IPv6 address behind the first `place`."""
-    if place <= RESERVED_FROM:
-        number = number >> 64 << 64 | (number & ((1 << 56) - 1)) << 8
-    return (number >> (96 - place)) & 0xFFFFFFFF
+def _embedded(bits: int, prefix_length: int) -> int:
+    """Return the IPv4 address, as a number, behind the first `prefix_length` of the 128 bits of an IPv6 address."""
+    if prefix_length <= RESERVED_FROM:
+        # Drop the eight reserved bits: the last 56 bits go up by eight.
+        bits = bits >> 64 << 64 | (bits & ((1 << 56) - 1)) << 8
+    return (bits >> (96 - prefix_length)) & 0xFFFFFFFF

@@ -1,4 +1,7 @@
-"""The test cases of a broker: ten steps, scenarios, paths by graph and action, walks, rules; and which are expected to fail.
+"""The test cases of a broker: ten steps, scenarios, paths by graph and action, walks, rules.
+
+A test case has an id, such as "graph/two/HandleFetch", and is a list of paths that the broker is taken through (BrokerCase
+is one of these paths), or a rule of the catalog. It fails where the broker reports something else than the reference.
 
 Rules of this file
 
@@ -33,13 +36,14 @@ from tidegauge.impl.profiles import Profile
 WALKS_PER_CASE = 60
 
 RULE = "rule/"
+"""The beginning of the ids of cases that are rules."""
 
 NOT_OF_ONE_BROKER = ("CTRL", "DATA", "READ", "LIFE", "SEQ", "EPOCH-04", "ISR-04", "LOG-02")
 """Rules about the controller, about several replicas, about consumers, and about how traces are made."""
 
 
-class Failed(NamedTuple):
-    """Why a case fails. `exercised`: False for a rule that nothing applies."""
+class CaseFailure(NamedTuple):
+    """Why a test case does not pass. `exercised`: False for a rule that no path applies, so that it is skipped."""
 
     text: str = ""
     exercised: bool = True
@@ -48,9 +52,10 @@ class Failed(NamedTuple):
 def path_cases(
     capabilities: Capabilities, profile: Profile, graphs: Sequence[str], walks: int, seed: int
 ) -> Mapping[str, Sequence[BrokerCase]]:
-    """Return the paths by the id of their case.
+    """Return the paths of each test case, by its id.
 
-    Those of a graph are grouped by the action of their last step, refusals by that of the step before, which is refused.
+    `graphs`: names of graphs to cover; `walks`: how many random walks, drawn from `seed`. The paths of a graph are grouped
+    by the action of their last step, those of refusals by that of the step before the last, which is refused.
     """
     cases: defaultdict[str, list[BrokerCase]] = defaultdict(list)
     cases["smoke"].append(smoke_case(profile, capabilities))
@@ -72,14 +77,17 @@ def path_cases(
 
 
 def rule_cases() -> list[str]:
-    """Return the ids of the rules that decide what a driven broker does."""
+    """Return the ids of the cases that are rules: those rules of `impl.rules` that decide what one broker does."""
     rules = (rule for rule in rulebook().values() if not rule.id.startswith(NOT_OF_ONE_BROKER))
     return [f"{RULE}{rule.id}" for rule in rules if rule.impl.startswith("impl.rules:")]
 
 
 @dataclass
 class Suite:
-    """A broker and its test cases."""
+    """A broker and its test cases. `paths`: of each case that is no rule, by its id.
+
+    `count`: how often each rule was applied on the paths that were played so far.
+    """
 
     node: Node[BrokerCase]
     profile: Profile
@@ -90,49 +98,51 @@ class Suite:
 
     @property
     def ids(self) -> list[str]:
-        """The ids of all cases."""
+        """The ids of all cases, rules last."""
         return [*self.paths, *rule_cases()]
 
-    def check(self, case: str) -> Failed | None:
-        """Check a case; return why it fails, None if it passes."""
+    def check(self, case: str) -> CaseFailure | None:
+        """Check the case with an id: play its paths unless that was done; return why it does not pass, None if it does."""
         if case.startswith(RULE):
             return self._check_rule(case.removeprefix(RULE))
         differences = self._differences(case)
         if not differences:
             return None
-        return Failed(self._story_of(differences))
+        return CaseFailure(self._story_of(differences))
 
     def _story_of(self, differences: Sequence[Difference[BrokerCase]]) -> str:
-        """Return the text of some differences, each played again."""
-        failures, not_again = failures_of(self.node, differences, reference(self.profile))
+        """Return the text of some differences, after playing their paths again and shrinking them."""
+        failures, not_reproduced = failures_of(self.node, differences, reference(self.profile))
         texts = [failure.text for failure in failures]
-        if not_again:
-            texts.append(f"{not_again} differences did not reproduce on a fresh partition: the broker is non-deterministic")
+        if not_reproduced:
+            problem = f"{not_reproduced} differences did not reproduce on a fresh partition"
+            texts.append(f"{problem}: the broker is non-deterministic")
         return "\n\n".join(texts)
 
     def _differences(self, case: str) -> Sequence[Difference[BrokerCase]]:
+        """Return the differences on the paths of a case, which are played once (rule 2)."""
         if case not in self._played:
             expected = reference(self.profile, counting(self.count))
             self._played[case] = play(self.node, self.paths[case], expected)
         return self._played[case].differences
 
-    def _check_rule(self, rule: str) -> Failed | None:
+    def _check_rule(self, rule: str) -> CaseFailure | None:
         """Return the failure of a rule: a difference that it decides, or that no path applies it; None if it holds."""
-        failing = self._by_rule.get(rule)
-        if failing is not None:
-            # Many rules decide at one step: shrinking and explaining its difference once is enough.
-            if failing.case not in self._stories:
-                self._stories[failing.case] = self._story_of([failing])
-            return Failed(self._stories[failing.case])
-        # A rule of impl may be applied only through another one.
+        difference = self._by_rule.get(rule)
+        if difference is not None:
+            # Several rules may decide the same difference: shrinking and explaining it once is enough.
+            if difference.case not in self._stories:
+                self._stories[difference.case] = self._story_of([difference])
+            return CaseFailure(self._stories[difference.case])
+        # A rule of impl may be applied only through another one, and then is not counted itself.
         applied = rulebook()[rule].impl.removeprefix("impl.rules:") in with_callees({name for name, _ in self.count})
-        return None if applied else Failed(f"{rule}: no path applies it", exercised=False)
+        return None if applied else CaseFailure(f"{rule}: no path applies it", exercised=False)
 
     @cached_property
     def _by_rule(self) -> Mapping[str, Difference[BrokerCase]]:
-        """Return the shortest difference by each rule that decides a field of it."""
+        """The shortest difference for each rule that decides one, by the rule's id. Plays the paths of all cases."""
         differences = [difference for case in self.paths for difference in self._differences(case)]
-        # Differences of one kind are alike: a few of the shortest say which rules decide there.
+        # Differences of one kind are alike: a few of the shortest show which rules decide there.
         samples = [
             difference
             for alike in by_kind(differences).values()
@@ -140,8 +150,8 @@ class Suite:
         ]
         shortest: dict[str, Difference[BrokerCase]] = {}
         for difference in sorted(samples, key=lambda difference: difference.at):
-            decide = {name for made in decisions(difference, self.profile) for name in made.ids}
-            # A wrong step that no rule decides, such as an order of two, fails those that decide beside it.
-            for rule in blamed(difference, self.profile) or decide:
+            deciding_rules = {rule for decision in decisions(difference, self.profile) for rule in decision.ids}
+            # Where no rule is to blame, as for two actions in the wrong order, all rules that decide at that step fail.
+            for rule in blamed(difference, self.profile) or deciding_rules:
                 shortest.setdefault(rule, difference)
         return shortest

@@ -1,5 +1,8 @@
 """The pytest plugin: with --tidegauge-command your broker is driven, and each case is a test.
 
+A case is a list of paths that the broker is taken through, or a rule (cases.py); a Suite has all cases of the broker. A node
+is the driven program, which pytest starts once. Both are kept in the stash of pytest's configuration.
+
 Rules of this file
 
 1. Unless a test asks for `tidegauge_case` or `tidegauge_broker`, no program is started and nothing else of the package is
@@ -31,7 +34,7 @@ SETTINGS = {
     "timeout": ("10", "seconds without output before the program is considered hung"),
     "expected-failures": ("", "file with the ids of cases that are known to fail"),
 }
-"""Each is an option, --tidegauge-NAME, and a line of the ini file, tidegauge_NAME."""
+"""Name -> (default, help). Each is an option, --tidegauge-NAME, and a line of the ini file, tidegauge_NAME."""
 
 NODE = pytest.StashKey["StdioNode"]()
 SUITE = pytest.StashKey["Suite"]()
@@ -40,23 +43,24 @@ NO_COMMAND = "expected --tidegauge-command, or tidegauge_command in the ini file
 
 
 class PluginCase:
-    """A case, as a test gets it."""
+    """A case of the suite, as a test gets it by the argument `tidegauge_case`; `name` is the case's id."""
 
     def __init__(self, suite: "Suite", name: str) -> None:
         self._suite, self.name = suite, name
 
     def check(self) -> None:
-        """Fail the test where the broker differs; skip it where nothing could be compared."""
+        """Fail the test where the broker differs from the reference; skip it where nothing was compared."""
         from tidegauge.util.errors import TidegaugeError
 
         try:
-            failed = self._suite.check(self.name)
+            failure = self._suite.check(self.name)
+        # The driven program itself is at fault.
         except TidegaugeError as problem:
             pytest.fail(str(problem), pytrace=False)
-        if failed is not None and not failed.exercised:
-            pytest.skip(failed.text)
-        if failed is not None:
-            pytest.fail(failed.text, pytrace=False)
+        if failure is not None and not failure.exercised:
+            pytest.skip(failure.text)
+        if failure is not None:
+            pytest.fail(failure.text, pytrace=False)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -68,6 +72,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _setting(config: pytest.Config, name: str) -> str:
+    """Return the value of a setting: that of the option, or else of the ini file, or else the default."""
     option = config.getoption(f"--tidegauge-{name}")
     return str(option if option is not None else config.getini(f"tidegauge_{name.replace('-', '_')}"))
 
@@ -99,8 +104,9 @@ def _suite(config: pytest.Config) -> "Suite | None":
 
     node = _node(config)
     if node is not None and SUITE not in config.stash:
-        asked_for = profile_named(_setting(config, "profile"))
-        profile = asked_for.without(unsafe_or_repaired.ask(node, asked_for).repaired)
+        named_profile = profile_named(_setting(config, "profile"))
+        # What the broker has repaired is expected to be repaired.
+        profile = named_profile.without(unsafe_or_repaired.ask(node, named_profile).repaired)
         graphs = _setting(config, "graphs").replace(",", " ").split() or USUAL
         paths = path_cases(node.capabilities, profile, graphs, _number(config, "walks"), _number(config, "seed"))
         config.stash[SUITE] = Suite(node, profile, paths)
@@ -108,7 +114,7 @@ def _suite(config: pytest.Config) -> "Suite | None":
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test that asks for a case once for every case."""
+    """Run a test with the argument `tidegauge_case` once for every case (a hook of pytest)."""
     if "tidegauge_case" not in metafunc.fixturenames:
         return
     from tidegauge.util.errors import TidegaugeError
@@ -119,10 +125,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if suite is None:
             parameters = [pytest.param(None, id="none", marks=pytest.mark.skip(NO_COMMAND))]
         else:
-            place = _setting(metafunc.config, "expected-failures")
-            known = known_failures(metafunc.config.rootpath / Path(place), suite.ids) if place else {}
+            path = _setting(metafunc.config, "expected-failures")
+            failures = known_failures(metafunc.config.rootpath / Path(path), suite.ids) if path else {}
             parameters = [
-                pytest.param(PluginCase(suite, name), id=name, marks=_expectation(known[name]) if name in known else ())
+                pytest.param(PluginCase(suite, name), id=name, marks=_xfail(failures[name]) if name in failures else ())
                 for name in suite.ids
             ]
     except TidegaugeError as problem:
@@ -130,13 +136,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize("tidegauge_case", parameters)
 
 
-def _expectation(failure: "KnownFailure") -> pytest.MarkDecorator:
+def _xfail(failure: "KnownFailure") -> pytest.MarkDecorator:
+    """Return the mark of a case that is known to fail (rule 2)."""
     return pytest.mark.xfail(reason=f"{failure.where}: {failure.reason}", strict=not failure.flaky)
 
 
 @pytest.fixture(scope="session")
 def tidegauge_broker(request: pytest.FixtureRequest) -> "StdioNode":
-    """Return your broker, started: it plays cases (tidegauge.drive.runner.player), for tests of your own."""
+    """Return your broker as a node that plays cases (tidegauge.drive.runner.player), for tests of your own."""
     node = _node(request.config)
     if node is None:
         pytest.skip(NO_COMMAND)
@@ -145,7 +152,7 @@ def tidegauge_broker(request: pytest.FixtureRequest) -> "StdioNode":
 
 @pytest.fixture(scope="session", autouse=True)
 def _named_in_junit(request: pytest.FixtureRequest, record_testsuite_property: "Callable[[str, object], None]") -> None:
-    """Name the driven broker in the JUnit file, so that the summary of a job can."""
+    """Write the driven broker's name into the JUnit file, where `tidegauge` reads it for the summary of a CI job."""
     if NODE in request.config.stash:
         from tidegauge.util.junit import DRIVEN
 

@@ -1,5 +1,8 @@
 """The lines between the driver and a driven program, and the check that they keep to the contract.
 
+The driver writes steps, the program writes reports; a report is a JSON object with a value per field. In this file `line` is
+a line of the program as it came, and `where` says where it stands in its output; both are for messages.
+
 Rules of this file
 
 1. One line of JSON each way: a handshake, then a line per step with its partition, each answered with one line.
@@ -26,7 +29,7 @@ class DrivenProgramError(TidegaugeError):
 
 
 def hello() -> dict[str, Any]:
-    """Return the first line for a driven program."""
+    """Return the first line for a driven program: the contract's version, and all steps, extras and fields it has."""
     return {"contract": VERSION, "steps": sorted(STEPS), "extras": sorted(EXTRAS), "reports": sorted(REPORTED)}
 
 
@@ -36,7 +39,7 @@ def json_line(value: Mapping[str, Any]) -> bytes:
 
 
 def opening_line(partition: int, opening: Opening) -> bytes:
-    """Return the line that opens a partition."""
+    """Return the line that opens a partition, whose number `partition` all of its lines have."""
     return json_line({"p": partition, "step": "open", "broker": BROKER, **opening._asdict()})
 
 
@@ -46,7 +49,7 @@ def step_line(partition: int, step: Step) -> bytes:
 
 
 def shown_step(partition: int, step: Step | None) -> str:
-    """Return the line of a step as a message shows it; None is the opening."""
+    """Return the line of a step as a message shows it; None stands for the opening."""
     return step_line(partition, step).decode().strip() if step else f"the opening of partition {partition}"
 
 
@@ -56,7 +59,7 @@ def closing_line(partition: int) -> bytes:
 
 
 def parse_line(line: bytes, where: str) -> dict[str, Any]:
-    """Decode a line, an object. Raises DrivenProgramError."""
+    """Return the JSON object in a line. Raises DrivenProgramError for anything else."""
     try:
         value = _DECODER.decode(line.decode())
     except (ValueError, RecursionError):
@@ -67,7 +70,7 @@ def parse_line(line: bytes, where: str) -> dict[str, Any]:
 
 
 def _refuse_constant(word: str) -> None:
-    # Python's json reads NaN and Infinity, which JSON does not have.
+    """Refuse NaN and Infinity, which Python's json reads and JSON does not have. Raises ValueError."""
     raise ValueError(word)
 
 
@@ -75,7 +78,7 @@ _ENCODER, _DECODER = json.JSONEncoder(separators=(",", ":")), json.JSONDecoder(p
 
 
 def blame(expected: str, line: bytes, where: str) -> DrivenProgramError:
-    """Return the error for a wrong line."""
+    """Return the error for a wrong line: what was expected, and the line."""
     shown = line[:BYTES_SHOWN].decode("utf-8", "backslashreplace").strip() + (" .." if len(line) > BYTES_SHOWN else "")
     return DrivenProgramError(
         f"the driven program: expected {expected}; seen {shown!r} {where}; `tidegauge drive --json-schema` has the lines"
@@ -83,8 +86,9 @@ def blame(expected: str, line: bytes, where: str) -> DrivenProgramError:
 
 
 def parse_handshake(line: bytes, where: str) -> Capabilities:
-    """Parse the handshake of a driven program. Raises DrivenProgramError."""
+    """Return the capabilities in the handshake of a driven program. Raises DrivenProgramError."""
     handshake = parse_line(line, where)
+    # JSON's true is Python's True, which equals 1.
     if handshake.get("contract") != VERSION or isinstance(handshake.get("contract"), bool):
         raise blame(f'a handshake with "contract": {VERSION}', line, where)
     if not isinstance(handshake.get("name"), str):
@@ -97,7 +101,7 @@ def parse_handshake(line: bytes, where: str) -> Capabilities:
         raise blame(f'"reports" with at least one of {", ".join(REPORTED)}', line, where)
     if ACKS_ALL in can and "append" not in can:
         raise blame(f'"append" in "can", because {ACKS_ALL} is there', line, where)
-    # It begins a line of the report: with a colon or a number sign it could be a command of a CI server.
+    # The name begins a line of the report. With a colon or a number sign that line could be a command to a CI server.
     name = visible(handshake["name"])
     return Capabilities(name if name[:1].isalnum() else repr(name), can, reports)
 
@@ -118,30 +122,35 @@ def _words(handshake: Mapping[str, Any], field: str, allowed: set[str], line: by
 
 
 ValueCheck = Callable[[Any], bool]
+"""Returns whether a value of a report has the right form."""
 
 
 def _tuple_of(length: int) -> ValueCheck:
+    """Return a check for a list of so many integers."""
     return lambda value: is_integers(value, length)
 
 
 def _list_of(check: ValueCheck) -> ValueCheck:
+    """Return a check for a list whose values all pass `check`."""
     return lambda value: isinstance(value, list) and all(map(check, value))
 
 
 def _object_of(**fields: ValueCheck) -> ValueCheck:
+    """Return a check for an object that has these fields, each passing its check; it may have others."""
     return lambda value: (
         isinstance(value, dict) and all(name in value and check(value[name]) for name, check in fields.items())
     )
 
 
 def _null_or(check: ValueCheck) -> ValueCheck:
+    """Return a check for null, or a value that passes `check`."""
     return lambda value: value is None or check(value)
 
 
 _FETCH = _object_of(
     current_leader_epoch=is_integer, fetch_offset=is_integer, last_fetched_epoch=is_integer, log_start=is_integer
 )
-_EPOCH = _object_of(current_leader_epoch=is_integer, leader_epoch=is_integer)
+_EPOCH_REQUEST = _object_of(current_leader_epoch=is_integer, leader_epoch=is_integer)
 _RESULT: Mapping[str, tuple[ValueCheck, str]] = {
     **dict.fromkeys(
         ("error", "base", "hw", "log_start", "leader_epoch", "end_offset", "offset"), (is_integer, "an integer")
@@ -151,13 +160,19 @@ _RESULT: Mapping[str, tuple[ValueCheck, str]] = {
 }
 
 
-def _requests(value: Any) -> bool:
+"""By field of a result, its check, and its form in words."""
+
+
+def _are_requests(value: Any) -> bool:
+    """Return whether a value is an object of requests by peer: fetches, or OffsetsForLeaderEpoch requests."""
     return isinstance(value, dict) and all(
-        peer.isascii() and peer.isdecimal() and (_FETCH(request) or _EPOCH(request)) for peer, request in value.items()
+        peer.isascii() and peer.isdecimal() and (_FETCH(request) or _EPOCH_REQUEST(request))
+        for peer, request in value.items()
     )
 
 
-def _fetched(value: Any) -> bool:
+def _are_fetch_results(value: Any) -> bool:
+    """Return whether a value is an object of results of fetches by peer; null is one in a session without the partition."""
     return isinstance(value, dict) and all(
         peer.isascii() and peer.isdecimal() and (result is None or _is_result(result, STEPS["fetch"].result))
         for peer, result in value.items()
@@ -166,38 +181,39 @@ def _fetched(value: Any) -> bool:
 
 def _is_result(value: Any, fields: Sequence[str]) -> bool:
     """Return whether a value is the result of a request with these fields."""
-    return isinstance(value, dict) and is_integer(value.get("error")) and not _wrong_in_result(value, fields)
+    return isinstance(value, dict) and is_integer(value.get("error")) and not _wrong_field(value, fields)
 
 
-def _wrong_in_result(value: Mapping[str, Any], fields: Sequence[str]) -> str:
-    """Return the first field of a result that lacks or is wrong, with what it should be; empty for none."""
-    # The other fields of a refused request mean nothing.
-    for field in () if value["error"] != 0 else fields:
-        check, what = _RESULT[field]
-        if field not in value or not check(value[field]):
-            return f'"{field}", {what}'
+def _wrong_field(result: Mapping[str, Any], fields: Sequence[str]) -> str:
+    """Return the first of `fields` that a result lacks or that is wrong, with its form in words; empty if all are right."""
+    # Of a refused request only the error means something.
+    for field in () if result["error"] != 0 else fields:
+        check, form = _RESULT[field]
+        if field not in result or not check(result[field]):
+            return f'"{field}", {form}'
     return ""
 
 
 _CHECKS: Mapping[str, tuple[ValueCheck, str]] = {
-    "requests": (_requests, "an object of requests by peer"),
+    "requests": (_are_requests, "an object of requests by peer"),
     "proposal": (
         _null_or(_object_of(isr=_list_of(is_integer), leader_epoch=is_integer, partition_epoch=is_integer)),
         "null, or isr, leader_epoch and partition_epoch",
     ),
     "produced": (_list_of(_tuple_of(2)), "a list of [base, error]"),
-    "fetched": (_fetched, "an object of responses to fetches by peer"),
+    "fetched": (_are_fetch_results, "an object of responses to fetches by peer"),
     "leo": (is_integer, "an integer"),
     "hw": (is_integer, "an integer"),
     "log_start": (is_integer, "an integer"),
     "ends": (_list_of(_tuple_of(2)), "a list of [epoch, end offset]"),
 }
+"""By field of a report, its check, and its form in words. `result` depends on the step: `_check_result`."""
 
 
 def parse_report(fields: dict[str, Any], step: Step | None, capabilities: Capabilities, line: bytes, where: str) -> Report:
-    """Check a report, which must have every field that the program's handshake promised. `step` None: the opening.
+    """Return a report after checking that it has every field that the program's handshake promised, in the right form.
 
-    Raises DrivenProgramError.
+    `fields`: the JSON object in the line; `step`: the one that it reports, None for the opening. Raises DrivenProgramError.
     """
     if "unsupported" in fields:
         raise blame(f"a report of {step[0] if step else 'open'}, which the handshake promised", line, where)
@@ -207,16 +223,16 @@ def parse_report(fields: dict[str, Any], step: Step | None, capabilities: Capabi
         if field == "result":
             _check_result(fields[field], step, line, where)
             continue
-        check, what = _CHECKS[field]
+        check, form = _CHECKS[field]
         if not check(fields[field]):
-            raise blame(f'in "{field}" {what}', line, where)
+            raise blame(f'in "{field}" {form}', line, where)
     return fields
 
 
 def _check_result(value: Any, step: Step | None, line: bytes, where: str) -> None:
-    """Check the result in a report against the step. Raises DrivenProgramError."""
+    """Check that the result in a report is one of its step, None for the opening. Raises DrivenProgramError."""
     fields = STEPS[step[0]].result if step else ()
-    # A session may leave the partition out; a fetch may wait; an append with acks=all is answered in `produced`.
+    # A session may leave the partition out; a fetch may wait; the response to an append with acks=all is in `produced`.
     may_be_null = step is not None and (step[0] in IN_SESSION | MAY_WAIT or step == ("append", -1))
     if value is None and (not fields or may_be_null):
         return
@@ -224,5 +240,5 @@ def _check_result(value: Any, step: Step | None, line: bytes, where: str) -> Non
         raise blame(f'in "result" null, for {step[0] if step else "open"} is no request', line, where)
     if not isinstance(value, dict) or not is_integer(value.get("error")):
         raise blame('in "result" an object with an "error"', line, where)
-    if wrong := _wrong_in_result(value, fields):
-        raise blame(f'in "result" {wrong}', line, where)
+    if wrong_field := _wrong_field(value, fields):
+        raise blame(f'in "result" {wrong_field}', line, where)

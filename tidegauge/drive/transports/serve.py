@@ -20,14 +20,14 @@ from tidegauge.impl.releases import profile_named
 
 
 def main() -> None:
-    """Read steps and write reports until stdin ends."""
+    """Read steps from stdin, and write the reference's report of each to stdout, a line of JSON each, until stdin ends."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--profile", default=SAFE.name)
     parser.add_argument("--fault", help="a known bug: the broker is of the generation that differs by it")
     args = parser.parse_args()
     broker = reference_with(bug_named(args.fault)) if args.fault else reference(profile_named(args.profile))
     write, flush = sys.stdout.buffer.write, sys.stdout.buffer.flush
-    sys.stdin.readline()
+    sys.stdin.readline()  # the driver's handshake
     can, reports = sorted(EVERYTHING.can), sorted(EVERYTHING.reports)
     write(json_line({"contract": VERSION, "name": args.fault or args.profile, "can": can, "reports": reports}))
     flush()
@@ -35,6 +35,7 @@ def main() -> None:
     for text in sys.stdin:
         line = json.loads(text)
         partition, name = line["p"], line["step"]
+        # The only line that gets no report.
         if name == "close":
             del replicas[partition]
             continue

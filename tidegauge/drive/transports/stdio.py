@@ -1,5 +1,7 @@
 """A driven program: any executable that reads steps on stdin and writes reports on stdout, a line of JSON each.
 
+A case is a path of steps, played on a partition of its own. The report of a step must come before the next one is written.
+
 Rules of this file
 
 1. Many partitions are driven side by side, so that the program and the driver need not wait for each other. A partition has
@@ -26,7 +28,9 @@ from tidegauge.drive.transports import lines
 from tidegauge.util.untrusted_text import visible
 
 CONCURRENT_PARTITIONS = 64
+"""Partitions that are driven at the same time at most."""
 LONGEST_LINE = 1 << 20
+"""Bytes of a line of the program at most."""
 CLOSE_SECONDS = 1.0
 """How long a program may take to end after its input has."""
 
@@ -41,14 +45,15 @@ class RunningProgram(Protocol):
     def exchange(self, out: bytearray, seconds: float) -> bytes | None:
         """Write as much of `out` as the program takes, remove that from it, and return what the program has written.
 
-        Waits for neither longer than some seconds. Returns None when its stdout has ended.
+        Waits at most some seconds until either is possible; returns b"" where there is nothing to read. Returns None when
+        its stdout has ended.
         """
 
     def last_words(self) -> str:
         """Return the end of its stderr."""
 
     def how_it_ended(self) -> str:
-        """Describe its end, once its stdout has ended."""
+        """Return a description of its end, once its stdout has ended."""
 
     def close(self, patience: float) -> None:
         """End its input, and kill it if it has not ended after `patience` seconds."""
@@ -64,7 +69,7 @@ class Program:
         """Start the program in a session of its own, with pipes that never block."""
         pipe = subprocess.PIPE
         try:
-            # A session of its own: what it has started is ended with it.
+            # In a session of its own, so that processes that it starts can be killed with it.
             self._process = subprocess.Popen(
                 command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True
             )
@@ -79,7 +84,7 @@ class Program:
         self._stderr_tail = b""
 
     def exchange(self, out: bytearray, seconds: float) -> bytes | None:
-        """See RunningProgram."""
+        """Write some of `out`, and return what was read: see RunningProgram. Keeps the end of stderr."""
         stdin, stdout, stderr = self._stdin, self._stdout, self._stderr
         if stdin is None or stdout is None or stderr is None:
             return None
@@ -95,7 +100,7 @@ class Program:
             try:
                 del out[: os.write(stdin.fileno(), out[:PIPE_CHUNK])]
             except OSError:
-                # It has closed its stdin; the end of its stdout will say the rest.
+                # It has closed its stdin, or has ended. That is an error when its stdout ends, too.
                 stdin.close()
         if stderr in ready:
             data = os.read(stderr.fileno(), PIPE_CHUNK)
@@ -109,14 +114,14 @@ class Program:
         return self._stderr_tail.decode("utf-8", "backslashreplace").strip()
 
     def how_it_ended(self) -> str:
-        """See RunningProgram."""
+        """Return how the program ended, or that it has only closed its stdout."""
         try:
             return f"it ended with exit code {self._process.wait(1.0)}"
         except subprocess.TimeoutExpired:
             return "it closed its stdout"
 
     def close(self, patience: float) -> None:
-        """See RunningProgram."""
+        """Close the pipes, and kill the program if it has not ended after `patience` seconds."""
         for stream in (self._stdin, self._stdout, self._stderr):
             if stream is not None:
                 stream.close()
@@ -127,15 +132,15 @@ class Program:
 
     def kill(self) -> None:
         """See RunningProgram."""
-        # Also after its end: its children are in the same group, and may be left.
+        # Also after its end: its children are in the same group, and may still run.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
 
 class StdioNode:
-    """A broker under test behind a program's stdin and stdout.
+    """A broker under test behind a program's stdin and stdout; a context manager, which ends the program.
 
-    `timeout`: seconds without output before the program is considered hung. `launch`: starts the program.
+    `timeout`: seconds without output before the program is considered hung. `launch`: starts the command.
     """
 
     def __init__(
@@ -146,11 +151,13 @@ class StdioNode:
         self._program: RunningProgram | None = None
         self._capabilities: Capabilities | None = None
         self._partitions = 0
+        """How many partitions were opened so far; that is the number of the last one."""
+        # What is to be written, what was read and is not a whole line, and the number of the lines read.
         self._out, self._in, self._lines = bytearray(), bytearray(), 0
 
     @property
     def capabilities(self) -> Capabilities:
-        """The capabilities in the program's handshake; it is started to find out. Raises DrivenProgramError."""
+        """The capabilities in the program's handshake; starts the program to get it. Raises DrivenProgramError."""
         if self._capabilities is None:
             self._start()
         if self._capabilities is None:
@@ -187,23 +194,27 @@ class StdioNode:
             program.close(min(self._timeout, CLOSE_SECONDS))
 
     def _where(self) -> str:
+        """Return the place of the line that was read last, for messages."""
         return f"on line {self._lines} of its stdout"
 
     # -----------------------------------------------------------------------------------------------------------------
     # Lines
 
     def _next_line(self, expected: Callable[[], str]) -> bytes:
-        """Return the next line of the program, and write to it meanwhile. `expected`: describes the expected line."""
+        """Return the next line of the program, and write what is to be written meanwhile. Raises DrivenProgramError.
+
+        `expected`: returns a description of the line, for messages.
+        """
         program = self._program
         deadline = time.monotonic() + self._timeout
         while (end := self._in.find(b"\n")) < 0:
             if len(self._in) > LONGEST_LINE:
                 self._lines += 1
                 raise self._at_fault(f"{expected()}, in lines of at most {LONGEST_LINE:,} bytes", bytes(self._in))
-            left = deadline - time.monotonic()
-            if left <= 0:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
                 raise self._at_fault(f"{expected()} within {self._timeout:g} s", bytes(self._in), "it is silent")
-            data = program.exchange(self._out, left) if program is not None else None
+            data = program.exchange(self._out, remaining) if program is not None else None
             if data is None:
                 raise self._at_fault(expected(), bytes(self._in), program.how_it_ended() if program is not None else "")
             self._in += data
@@ -213,7 +224,10 @@ class StdioNode:
         return line
 
     def _at_fault(self, expected: str, line: bytes, how: str = "") -> lines.DrivenProgramError:
-        """Return the error of the program: what was expected, the line that came, and the end of its stderr."""
+        """Return the error of the program: what was expected, the line that came, and the end of its stderr.
+
+        `how`: what the program has done instead, "" if the line says it all.
+        """
         last_words = self._program.last_words() if self._program is not None else ""
         error = lines.blame(expected, line, f"{self._where()}{', ' + how if how else ''}")
         shown = "".join(f"\n  {visible(text)}" for text in last_words.split("\n"))
@@ -223,25 +237,26 @@ class StdioNode:
     # Playing
 
     def play(self, cases: Sequence[BrokerCase], watch: Watch) -> None:
-        """Play the cases side by side. Raises DrivenProgramError."""
+        """Play the cases side by side, and call `watch` with each report: see Node. Raises DrivenProgramError."""
         try:
             self._play(cases, watch)
         except BaseException:
-            # After a fault, or Ctrl-C, the program is in the middle of some steps: nothing can be played on it any more.
+            # After a fault, or Ctrl-C, the program is in the middle of some steps: nothing more can be played on it.
             if self._program is not None:
                 self._program.kill()
             self.close()
             raise
 
     def _play(self, cases: Sequence[BrokerCase], watch: Watch) -> None:
-        """Play paths over the pipe, up to CONCURRENT_PARTITIONS of them at a time, each at one step."""
+        """Play cases over the pipes, up to CONCURRENT_PARTITIONS of them at a time, each at one step."""
         capabilities = self.capabilities
         self._start()
-        waiting = deque(enumerate(cases))
-        in_flight: dict[int, tuple[int, int]] = {}  # partition -> (case, number of its steps so far), oldest step first
-        while waiting or in_flight:
-            while waiting and len(in_flight) < CONCURRENT_PARTITIONS:
-                number, case = waiting.popleft()
+        not_begun = deque(enumerate(cases))
+        # Partition -> (number of its case, number of the step without a report, 0 for the opening); the oldest step first.
+        in_flight: dict[int, tuple[int, int]] = {}
+        while not_begun or in_flight:
+            while not_begun and len(in_flight) < CONCURRENT_PARTITIONS:
+                number, case = not_begun.popleft()
                 self._partitions += 1
                 in_flight[self._partitions] = (number, 0)
                 self._out += lines.opening_line(self._partitions, case.opening)
@@ -251,28 +266,31 @@ class StdioNode:
             # Python's True is the integer 1, and JSON's true is not a partition.
             if not isinstance(partition, int) or isinstance(partition, bool) or partition not in in_flight:
                 raise lines.blame(f"a report of one of the partitions {_some(in_flight)}", line, self._where())
-            number, at = in_flight.pop(partition)
+            number, step_number = in_flight.pop(partition)
             path = cases[number].path
-            step: Step | None = path[at - 1] if at else None
+            step: Step | None = path[step_number - 1] if step_number else None
             report = lines.parse_report(
                 fields, step, capabilities, line, f"{self._where()}, to {lines.shown_step(partition, step)}"
             )
-            if watch(number, at, report):
-                in_flight[partition] = (number, at + 1)
-                self._out += lines.step_line(partition, path[at])
+            if watch(number, step_number, report):
+                in_flight[partition] = (number, step_number + 1)
+                self._out += lines.step_line(partition, path[step_number])
             else:
                 self._out += lines.closing_line(partition)
-        # Every step has its report: whatever else was written answers nothing.
+        # Every step has its report: whatever else the program has written reports nothing.
         if self._in:
             self._lines += 1
             raise lines.blame("nothing more, for every step is answered", bytes(self._in), self._where())
 
 
 def _oldest_step(cases: Sequence[BrokerCase], in_flight: dict[int, tuple[int, int]]) -> str:
-    partition, (number, at) = next(iter(in_flight.items()))
-    return f"a report to {lines.shown_step(partition, cases[number].path[at - 1] if at else None)}"
+    """Return a description of the report that has been waited for longest; `in_flight` as in `StdioNode._play`."""
+    partition, (number, step_number) = next(iter(in_flight.items()))
+    step = cases[number].path[step_number - 1] if step_number else None
+    return f"a report to {lines.shown_step(partition, step)}"
 
 
 def _some(partitions: dict[int, Any]) -> str:
+    """Return the lowest numbers of some partitions, for a message."""
     shown = sorted(partitions)[:5]
     return ", ".join(map(str, shown)) + (" .." if len(partitions) > len(shown) else "")

@@ -1,5 +1,11 @@
 """Compiles a message definition: the fields of one version become two functions, one that writes and one that reads.
 
+A definition is one of Kafka's JSON files, or a field in one, as a dict; a message is a plain dict by field name. A codec is
+the pair of functions for one type, field or message: `write(out, value)` appends bytes to `out`, `read(cursor)` returns the
+value at a position in some bytes and moves the position behind it. `flexible` says that a version has compact lengths and
+tagged fields (KIP-482), `nullable` that a value may be None. Where bytes are no message, `read` raises IndexError,
+struct.error or UnicodeDecodeError, which `Messages.read` makes a WireError.
+
 Rule of this file: adjacent numbers are packed and unpacked by one `struct`, because most of a message is numbers.
 Source: the README of clients/src/main/resources/common/message in apache/kafka; KIP-482 for tagged fields.
 """
@@ -34,7 +40,7 @@ LONGEST_VARINT = 10
 
 
 class Cursor:
-    """A read position in some bytes."""
+    """A read position, `at`, in some bytes; `elements` counts those of all arrays that were read so far."""
 
     __slots__ = ("at", "data", "elements")
 
@@ -43,14 +49,17 @@ class Cursor:
         self.elements = 0
 
     def count(self, size: int) -> None:
-        """Count the elements of an array. Raises IndexError for more than MOST_ELEMENTS in a message, or than bytes left."""
+        """Count the elements of an array of this size before they are read.
+
+        Raises IndexError for more than MOST_ELEMENTS in a message, or for more than there are bytes left.
+        """
         self.elements += size
-        # Each takes a hundred times its bytes in memory: a frame of the largest size could hold millions.
+        # An element takes a hundred times its bytes in memory, and a frame of the largest size could hold millions.
         if self.elements > MOST_ELEMENTS or size > len(self.data) - self.at:
             raise IndexError(f"an array of {size:,} elements")
 
     def take(self, size: int) -> bytes:
-        """Return the next `size` bytes and step over them. Raises IndexError when there are fewer."""
+        """Return the next `size` bytes and move behind them. Raises IndexError when there are fewer."""
         end = self.at + size
         # A slice of bytes is silently shorter at the end, and a negative size would step back.
         if size < 0 or end > len(self.data):
@@ -61,7 +70,7 @@ class Cursor:
 
 
 class Codec(NamedTuple):
-    """Functions that write and read a value. `form`: its format character in Python's struct; "" if its size varies."""
+    """Functions that write and read a value. `form`: the type's format character in `struct`; "" if its size varies."""
 
     write: Callable[[bytearray, Any], None]
     read: Callable[[Cursor], Any]
@@ -90,13 +99,14 @@ def read_uvarint(cursor: Cursor) -> int:
 
 
 def _fixed(form: str) -> Codec:
-    """Return the codec of a number of fixed size, by its format in Python's struct."""
+    """Return the codec of a number of fixed size; `form` is its format in `struct`, such as ">i"."""
     packed = struct.Struct(form)
 
     def write(out: bytearray, value: Any) -> None:
         out += packed.pack(value)
 
     def read(cursor: Cursor) -> Any:
+        """Read the number. Raises struct.error when there are too few bytes."""
         (value,) = packed.unpack_from(cursor.data, cursor.at)
         cursor.at += packed.size
         return value
@@ -105,7 +115,7 @@ def _fixed(form: str) -> Codec:
 
 
 def _length(flexible: bool, form: str) -> Codec:
-    """Return the codec of a length, where -1 stands for null."""
+    """Return the codec of a length, where -1 stands for null; `form` is its format in versions that are not flexible."""
     if not flexible:
         return _fixed(form)
     # A compact length counts one more, so that null is 0 and fits an unsigned number (KIP-482).
@@ -113,13 +123,17 @@ def _length(flexible: bool, form: str) -> Codec:
 
 
 def _sized(form: str, pack: Callable[[Any], bytes], unpack: Callable[[bytes], Any]) -> Callable[[bool, bool], Codec]:
-    """Return a maker of codecs, by (flexible, nullable), of values with a length before them."""
+    """Return a function that makes the codec, by (flexible, nullable), of a type of bytes with a length before them.
+
+    `form`: the format of the length where it is not compact; `pack`, `unpack`: turn a value into bytes and back.
+    """
 
     def codec(flexible: bool, nullable: bool) -> Codec:
-        """Return the codec of bytes or text with its length before it; null is length -1."""
+        """Return the codec; null is length -1."""
         length = _length(flexible, form)
 
         def write(out: bytearray, value: Any) -> None:
+            """Append the length and the bytes of a value, or -1 for null. Raises WireError for null where it cannot be."""
             if value is None:
                 _refuse_null(nullable)
                 length.write(out, -1)
@@ -129,6 +143,7 @@ def _sized(form: str, pack: Callable[[Any], bytes], unpack: Callable[[bytes], An
             out += data
 
         def read(cursor: Cursor) -> Any:
+            """Read the length, then so many bytes; a negative length is null."""
             size = length.read(cursor)
             if size < 0:
                 _refuse_null(nullable)
@@ -141,15 +156,17 @@ def _sized(form: str, pack: Callable[[Any], bytes], unpack: Callable[[bytes], An
 
 
 def _refuse_null(nullable: bool) -> None:
+    """Raise WireError for a null where the field cannot be null."""
     if not nullable:
         raise WireError("message: expected a value, for the field cannot be null; seen None")
 
 
 def array(element: Codec, flexible: bool, nullable: bool) -> Codec:
-    """Return the codec of a list of values."""
+    """Return the codec of a list, whose values `element` writes and reads; null is length -1."""
     length = _length(flexible, ">i")
 
     def write(out: bytearray, values: Any) -> None:
+        """Append the number of values, then each; or -1 for null."""
         if values is None:
             _refuse_null(nullable)
             length.write(out, -1)
@@ -159,6 +176,7 @@ def array(element: Codec, flexible: bool, nullable: bool) -> Codec:
             element.write(out, value)
 
     def read(cursor: Cursor) -> Any:
+        """Read the number of values, then each; a negative number is null. Raises IndexError for too many."""
         size = length.read(cursor)
         if size < 0:
             _refuse_null(nullable)
@@ -171,11 +189,11 @@ def array(element: Codec, flexible: bool, nullable: bool) -> Codec:
 
 @lru_cache(1 << 12)
 def _uuid_of(data: bytes) -> UUID:
-    # Cached: few distinct topic ids occur, many times each.
+    """Return the uuid of 16 bytes. Cached: few distinct topic ids occur, many times each."""
     return UUID(bytes=data)
 
 
-_FORMS = {
+_FIXED_FORMS = {
     "bool": ">?",
     "int8": ">b",
     "int16": ">h",
@@ -188,11 +206,12 @@ _FORMS = {
 
 
 def _always(codec: Codec) -> Callable[[bool, bool], Codec]:
+    """Return a function that returns this codec for any (flexible, nullable)."""
     return lambda _flexible, _nullable: codec
 
 
 PRIMITIVES: Mapping[str, Callable[[bool, bool], Codec]] = {
-    **{name: _always(_fixed(form)) for name, form in _FORMS.items()},
+    **{name: _always(_fixed(form)) for name, form in _FIXED_FORMS.items()},
     "uuid": _always(Codec(lambda out, value: out.extend(value.bytes), lambda cursor: _uuid_of(cursor.take(16)))),
     "string": _sized(">h", str.encode, bytes.decode),
     "bytes": _sized(">i", bytes, bytes),
@@ -216,11 +235,12 @@ class Range(NamedTuple):
 
 
 NEVER = Range(1, 0)
+"""The range without versions."""
 
 
 @cache
 def versions_of(text: str | None) -> Range:
-    """Parse the range of versions in a definition."""
+    """Parse the range of versions in a definition; None, for a definition without one, is no version."""
     if text is None or text == "none":
         return NEVER
     if text.endswith("+"):
@@ -230,6 +250,8 @@ def versions_of(text: str | None) -> Range:
 
 
 class _Field(NamedTuple):
+    """A field of a struct in one version. `default` returns its default; `tag`: its tag, None for a field without."""
+
     name: str
     codec: Codec
     default: Callable[[], Any]
@@ -237,21 +259,25 @@ class _Field(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """Adjacent fields: written from a message, read into one."""
+    """One or more adjacent fields of a struct: `write` takes them from a message, `read` sets them in one."""
 
     write: Callable[[bytearray, WireMessage], None]
     read: Callable[[Cursor, WireMessage], None]
 
 
 class Compiler:
-    """Makes the codec of one version of a message. `common`: the fields of the definition's common structs, by name."""
+    """Makes codecs for one version of a message, which messages call `message`.
+
+    `flexible`: whether the version is; `common`: the fields of the definition's common structs, by the struct's name.
+    """
 
     def __init__(self, message: str, version: int, flexible: bool, common: Mapping[str, Any]) -> None:
         self._message, self._version, self._flexible, self._common = message, version, flexible, common
 
     def struct(self, definitions: Iterable[Definition]) -> Codec:
-        """Return the codec of a struct with these fields."""
+        """Return the codec of a struct with the fields in `definitions`, of which this version may have some only."""
         fields, absent = [], {}
+        # `absent`: fields of other versions, by name; None if such a value may be dropped, else a function for the default.
         for definition in definitions:
             name, default = _name(definition), self._default(definition)
             if self._has(definition):
@@ -266,6 +292,7 @@ class Compiler:
         where, flexible = f"{self._message} version {self._version}", self._flexible
 
         def write(out: bytearray, value: WireMessage) -> None:
+            """Append the fields of a struct; refuse others than this version has (`_check_absent`)."""
             if not value.keys() <= names:
                 _check_absent(value.keys() - names, value, absent, where)
             for part in parts:
@@ -274,6 +301,7 @@ class Compiler:
                 _write_tagged(out, tagged_fields, defaults, value)
 
         def read(cursor: Cursor) -> WireMessage:
+            """Read the struct's fields in their order, the tagged ones last."""
             value: WireMessage = {}
             for part in parts:
                 part.read(cursor, value)
@@ -287,49 +315,54 @@ class Compiler:
         return Codec(write, read)
 
     def _has(self, definition: Definition) -> bool:
+        """Return whether this version has a field."""
         # A field that is tagged in each of its versions need not have "versions" as well: the replica state of a fetch
         # request in 3.5 has not (FieldSpec).
         return self._version in versions_of(definition.get("versions", definition.get("taggedVersions")))
 
     def _field(self, definition: Definition) -> Codec:
-        """Return the codec of a field in this version."""
+        """Return the codec of a field in this version: that of its type, which may be an array."""
         # A field may be left inflexible in a flexible version: the client id of a request header is.
         flexible = self._flexible and definition.get("flexibleVersions") != "none"
         nullable = self._version in versions_of(definition.get("nullableVersions"))
-        kind: str = definition["type"]
-        if kind.startswith("[]"):
+        type_name: str = definition["type"]
+        # "[]string" is an array of strings.
+        if type_name.startswith("[]"):
             # "nullableVersions" is about the array: its elements are never null.
-            return array(self._type(kind[2:], definition, flexible, nullable=False), flexible, nullable)
-        return self._type(kind, definition, flexible, nullable)
+            return array(self._type(type_name[2:], definition, flexible, nullable=False), flexible, nullable)
+        return self._type(type_name, definition, flexible, nullable)
 
-    def _type(self, kind: str, definition: Definition, flexible: bool, nullable: bool) -> Codec:
-        """Return the codec of a type: a primitive, or a struct that the message defines."""
-        if kind in PRIMITIVES:
-            return PRIMITIVES[kind](flexible, nullable)
-        inner = self.struct(self._fields_of(definition, kind))
+    def _type(self, type_name: str, definition: Definition, flexible: bool, nullable: bool) -> Codec:
+        """Return the codec of a type: a primitive, or a struct that the field's definition or the message defines."""
+        if type_name in PRIMITIVES:
+            return PRIMITIVES[type_name](flexible, nullable)
+        inner = self.struct(self._fields_of(definition, type_name))
         return _nullable(inner) if nullable else inner
 
-    def _fields_of(self, definition: Definition, kind: str) -> Any:
-        return definition.get("fields") or self._common.get(kind, [])
+    def _fields_of(self, definition: Definition, type_name: str) -> Any:
+        """Return the definitions of the fields of a struct: its own, or those of the common struct with this name."""
+        return definition.get("fields") or self._common.get(type_name, [])
 
     def _default(self, definition: Definition) -> Callable[[], Any]:
-        """Return a maker of the field's default: a new list or struct each time, for the reader may change it."""
-        kind, text = definition["type"], definition.get("default")
+        """Return a function that returns a field's default: a new list or struct each time, for the reader may change it."""
+        type_name, text = definition["type"], definition.get("default")
         if text == "null":
             return lambda: None
-        if kind.startswith("[]"):
+        if type_name.startswith("[]"):
             return list
-        if kind in PRIMITIVES:
-            value = _constant(kind, text)
+        if type_name in PRIMITIVES:
+            value = _constant(type_name, text)
             return lambda: value
-        fields = self._fields_of(definition, kind)
+        # The default of a struct has the defaults of its fields.
+        fields = self._fields_of(definition, type_name)
         inner = [(_name(field), self._default(field)) for field in fields if self._has(field)]
         return lambda: {name: default() for name, default in inner}
 
 
 def _parts(fields: Sequence[_Field]) -> list[_Part]:
-    """Return the fields in their order, adjacent numbers as one part."""
+    """Return parts for fields, in their order: one for adjacent numbers, one for each other field."""
     parts: list[_Part] = []
+    # Only the codecs of numbers have a format character.
     for are_numbers, group in groupby(fields, lambda field: bool(field.codec.form)):
         adjacent = list(group)
         parts += [_numbers(adjacent)] if are_numbers and len(adjacent) > 1 else map(_single, adjacent)
@@ -337,7 +370,7 @@ def _parts(fields: Sequence[_Field]) -> list[_Part]:
 
 
 def _single(field: _Field) -> _Part:
-    """Return the codec of one field that is not packed with others."""
+    """Return the part for one field that is not packed with others."""
     name, codec, default, _ = field
 
     def write(out: bytearray, value: WireMessage) -> None:
@@ -355,6 +388,7 @@ def _numbers(fields: Sequence[_Field]) -> _Part:
     values_of = itemgetter(*names)
 
     def write(out: bytearray, value: WireMessage) -> None:
+        """Append all of the numbers at once, with defaults in place of those that the message does not have."""
         try:
             values = values_of(value)
         except KeyError:  # some have their defaults
@@ -362,7 +396,7 @@ def _numbers(fields: Sequence[_Field]) -> _Part:
         out += packed.pack(*values)
 
     def read(cursor: Cursor, value: WireMessage) -> None:
-        """Read all numbers of a run of fixed fields at once."""
+        """Read all of the numbers at once. Raises struct.error when there are too few bytes."""
         try:
             values = packed.unpack_from(cursor.data, cursor.at)
         except struct.error:
@@ -379,7 +413,11 @@ def _numbers(fields: Sequence[_Field]) -> _Part:
 def _check_absent(
     names: Iterable[str], value: WireMessage, absent: Mapping[str, Callable[[], Any] | None], where: str
 ) -> None:
-    """Refuse fields that this version cannot carry. Raises WireError."""
+    """Check that the fields `names` of a message, which this version does not have, may be dropped. Raises WireError.
+
+    `absent`: the fields that only other versions have: None if such a field is ignorable, else a function for its default.
+    `where`: message and version.
+    """
     for name in names:
         default = absent.get(name)
         # As in Kafka's own codec, an ignorable field is dropped, and so is one that has its default.
@@ -390,7 +428,10 @@ def _check_absent(
 def _write_tagged(
     out: bytearray, tagged: Mapping[int, _Field], defaults: Mapping[int, bytearray], value: WireMessage
 ) -> None:
-    """Append the tagged fields of a message, except those that have their defaults."""
+    """Append the tagged fields of a message: their number, then each as tag, size and value; but none with its default.
+
+    `tagged`: the fields by tag; `defaults`: their defaults as bytes.
+    """
     present = []
     for tag, field in tagged.items():
         if field.name in value:
@@ -405,14 +446,14 @@ def _write_tagged(
 
 
 def _encode(field: _Field, value: Any) -> bytearray:
-    """Return a value as its field is written."""
+    """Return the bytes of a value of a field."""
     out = bytearray()
     field.codec.write(out, value)
     return out
 
 
 def _read_tagged(cursor: Cursor, tagged: Mapping[int, _Field], value: WireMessage) -> None:
-    """Read the tagged fields at the end of a struct. Raises IndexError."""
+    """Read the tagged fields at the end of a struct into `value`. Raises IndexError."""
     tags = read_uvarint(cursor)
     cursor.count(tags)
     for _ in range(tags):
@@ -427,9 +468,10 @@ def _read_tagged(cursor: Cursor, tagged: Mapping[int, _Field], value: WireMessag
 
 
 def _nullable(inner: Codec) -> Codec:
-    """Return the codec of a struct that may be null: one byte before it says so, -1 or 1."""
+    """Return the codec of a struct that may be null: the byte before it is -1 for null, else 1."""
 
     def write(out: bytearray, value: Any) -> None:
+        """Append the byte, and the struct unless it is null."""
         out += b"\xff" if value is None else b"\x01"
         if value is not None:
             inner.write(out, value)
@@ -441,13 +483,14 @@ def _nullable(inner: Codec) -> Codec:
 
 
 def _name(definition: Definition) -> str:
+    """Return the name of a field in a message: that of the definition, which is in CamelCase, as camelCase."""
     name: str = definition["name"]
     return name[0].lower() + name[1:]
 
 
-def _constant(kind: str, text: Any) -> Any:
-    """Parse the default of a primitive field; without one it is zero, empty or false."""
-    match kind:
+def _constant(type_name: str, text: Any) -> Any:
+    """Parse the default of a primitive field; without one (`text` None) it is zero, empty or false, for records null."""
+    match type_name:
         case "bool":
             return str(text).lower() == "true"
         case "string":
@@ -461,7 +504,7 @@ def _constant(kind: str, text: Any) -> Any:
         case "float64":
             return float(text or 0)
         case _:
-            return int(str(text or 0), 0)  # some are written in hex
+            return int(str(text or 0), 0)  # base 0: some are written in hex
 
 
 # Kafka's messages as bytes, compiled from the message definitions that a release carries in its own jars.
@@ -497,7 +540,7 @@ def definitions_in(jars: Iterable[Path]) -> list[Definition]:
 
 
 class Messages:
-    """The messages of a release by name."""
+    """The codecs of a release's messages. A message's name ends in Request or Response, or is that of a metadata record."""
 
     def __init__(self, definitions: Iterable[Definition]) -> None:
         """Index the definitions; a codec is compiled when its message and version are first used."""
@@ -513,24 +556,25 @@ class Messages:
         return name in self._definitions
 
     def api_key(self, name: str) -> int:
-        """Return the number of a request (its name without the word Request) or of a metadata record."""
+        """Return the API key of a request, by its name without the word Request, or of a metadata record."""
         definition = self._definitions.get(f"{name}Request") or self._definition(name)
         return int(definition["apiKey"])
 
     def api_name(self, key: int) -> str:
-        """Return the name of the request with this number, without the word Request. Raises WireError."""
+        """Return the name of the request with this API key, without the word Request. Raises WireError."""
         if key not in self._requests:
             raise WireError(f"request: expected an API key of this release; seen {key}")
         return str(self._requests[key])
 
     def metadata_records(self) -> list[str]:
-        """Return the names of the records that a metadata log may hold."""
+        """Return the names of the records that a metadata log (of KRaft) may hold."""
         return [name for name, definition in self._definitions.items() if definition["type"] == "metadata"]
 
     def versions(self, name: str) -> range:
-        """Return the stable versions of a message."""
+        """Return the stable versions of a message. Raises WireError for an unknown name."""
         definition = self._definition(name)
         lowest, highest = versions_of(definition["validVersions"])
+        # The latest version may still be unstable; it is left out then.
         return range(lowest, int(highest) + (not definition.get("latestVersionUnstable", False)))
 
     def is_flexible(self, name: str, version: int) -> bool:
@@ -538,7 +582,7 @@ class Messages:
         return version in versions_of(self._definition(name).get("flexibleVersions"))
 
     def write(self, name: str, version: int, message: WireMessage) -> bytes:
-        """Encode a message. Raises WireError."""
+        """Encode a message in a version. Raises WireError for an unknown version, or fields that it does not have."""
         out = bytearray()
         self._codec(name, version).write(out, message)
         return bytes(out)
@@ -552,6 +596,7 @@ class Messages:
             raise WireError(f"{name} version {version}: expected its fields; seen {problem} at byte {cursor.at}") from None
 
     def _definition(self, name: str) -> Definition:
+        """Return the definition of a message. Raises WireError for an unknown name."""
         if name not in self._definitions:
             raise WireError(f"message: expected one that this release has; seen {name!r}")
         return self._definitions[name]

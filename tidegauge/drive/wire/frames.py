@@ -2,7 +2,7 @@
 
 Rules of this file
 
-1. Responses on a connection come in the order of its requests (KAFKA-1764), so nothing has to be matched but the order.
+1. Responses on a connection come in the order of its requests (KAFKA-1764), so the correlation id is only checked.
 2. A handler returns the body of the response when it is ready. Until then the request is held, and so are those after it on
    the same connection.
 3. Source: org.apache.kafka.common.requests.RequestHeader, ResponseHeader.
@@ -30,7 +30,10 @@ _REQUEST_HEADER = struct.Struct(">hhih")
 
 
 async def _read_frame(reader: asyncio.StreamReader) -> bytes:
-    """Read one frame, whose length stands before it. Raises WireError."""
+    """Read one frame with its length before it; return it without the length.
+
+    Raises WireError for a length out of bounds, asyncio.IncompleteReadError if the connection ends before.
+    """
     (size,) = struct.unpack(">i", await reader.readexactly(4))
     # Bytes that are no Kafka (an HTTP response, say) are read as a huge length: refuse it before waiting for so much.
     if not 0 <= size <= LARGEST_FRAME:
@@ -39,6 +42,7 @@ async def _read_frame(reader: asyncio.StreamReader) -> bytes:
 
 
 def _framed(data: bytes) -> bytes:
+    """Return bytes as a frame, with their length before them."""
     return struct.pack(">i", len(data)) + data
 
 
@@ -51,15 +55,16 @@ class WireRequest(NamedTuple):
 
 
 def request_frame(messages: Messages, request: WireRequest, correlation_id: int, client: bytes) -> bytes:
-    """Encode a request with its length and header."""
+    """Encode a request with its length and header; `client` is the client id."""
     name = f"{request.name}Request"
     head = _REQUEST_HEADER.pack(messages.api_key(request.name), request.version, correlation_id, len(client)) + client
+    # The header of a flexible version ends with its tagged fields: none.
     tags = b"\0" if messages.is_flexible(name, request.version) else b""
     return _framed(head + tags + messages.write(name, request.version, request.body))
 
 
 def check_correlation_id(request: WireRequest, correlation_id: int, data: bytes) -> None:
-    """Check that a frame is the response to this request. Raises WireError."""
+    """Check that `data`, a frame, is the response to this request, by its correlation id. Raises WireError."""
     if len(data) < 4:
         raise WireError(f"{request.name}: expected a frame with a correlation id; seen one of {len(data)} bytes")
     (seen,) = struct.unpack_from(">i", data)
@@ -68,22 +73,26 @@ def check_correlation_id(request: WireRequest, correlation_id: int, data: bytes)
 
 
 def read_response(messages: Messages, request: WireRequest, correlation_id: int, data: bytes) -> tuple[WireMessage, int]:
-    """Decode the response to a request; return it and the position where it ends. Raises WireError for another request's."""
+    """Decode `data`, the frame of the response to a request; return the message, and the position in `data` where it ends.
+
+    Raises WireError where it cannot be read, or is the response to another request.
+    """
     check_correlation_id(request, correlation_id, data)
     # ApiVersions is read before the client knows the broker's versions, so its response header never has tagged fields
     # (ApiMessageType#responseHeaderVersion).
     flexible = request.name != API_VERSIONS and messages.is_flexible(f"{request.name}Response", request.version)
+    # The header: four bytes of correlation id, and in flexible versions one that counts tagged fields.
     return messages.read(f"{request.name}Response", request.version, data, 4 + flexible)
 
 
 def shared_versions(messages: Messages, api_versions: WireMessage) -> Mapping[str, range]:
-    """Return the versions that both sides have by request name, from a response to ApiVersions."""
+    """Return, by request name, the versions that both `messages` and the broker (its response to ApiVersions) have."""
     shared = {}
     for api in api_versions["apiKeys"]:
-        with suppress(WireError):  # a request that our definitions do not have
+        with suppress(WireError):  # a request that the definitions of this side do not have
             name = messages.api_name(api["apiKey"])
-            ours = messages.versions(f"{name}Request")
-            shared[name] = range(max(api["minVersion"], ours.start), min(api["maxVersion"] + 1, ours.stop))
+            own = messages.versions(f"{name}Request")
+            shared[name] = range(max(api["minVersion"], own.start), min(api["maxVersion"] + 1, own.stop))
     return MappingProxyType({name: versions for name, versions in shared.items() if versions})
 
 
@@ -94,7 +103,7 @@ class Connection:
         """Take an open connection; `client` is the client id of its requests."""
         self._messages, self._reader, self._writer, self._client = messages, reader, writer, client.encode()
         self._correlation_ids = itertools.count(1)
-        self._turn = asyncio.Lock()
+        self._reading = asyncio.Lock()
 
     @classmethod
     async def open(cls, messages: Messages, port: int, client: str = "tidegauge", host: str = HOST) -> "Connection":
@@ -102,7 +111,7 @@ class Connection:
         return cls(messages, *await asyncio.open_connection(host, port), client)
 
     async def exchange(self, requests: Sequence[WireRequest]) -> list[WireMessage]:
-        """Send the requests at once and return their responses, in the same order. Raises OSError or WireError."""
+        """Send requests before any response is read; return the responses in the same order. Raises OSError or WireError."""
         ids = [next(self._correlation_ids) for _ in requests]
         frames = await self._exchange_frames(requests, ids)
         return [
@@ -122,7 +131,10 @@ class Connection:
         check_correlation_id(request, correlation_id, frame)
 
     async def _exchange_frames(self, requests: Sequence[WireRequest], ids: Sequence[int]) -> list[bytes]:
-        """Send requests together and read their responses, in order. Raises ConnectionResetError."""
+        """Send requests together; return the frames of their responses, in order. Raises OSError or WireError.
+
+        `ids`: the correlation ids of the requests.
+        """
         frames = (
             request_frame(self._messages, *request_and_id, self._client)
             for request_and_id in zip(requests, ids, strict=True)
@@ -130,13 +142,13 @@ class Connection:
         self._writer.write(b"".join(frames))
         try:
             # asyncio's lock is first come, first served: tasks read their responses in the order of their requests.
-            async with self._turn:
+            async with self._reading:
                 return [await _read_frame(self._reader) for _ in requests]
         except asyncio.IncompleteReadError as problem:
             raise ConnectionResetError(f"the connection ended before the response to {requests[0].name}") from problem
 
     async def versions(self) -> Mapping[str, range]:
-        """Ask for the versions that both sides have, by request name. Raises OSError or WireError."""
+        """Request the broker's versions; return those that both sides have, by request name. Raises OSError or WireError."""
         # Every broker understands version 0, whatever else it has.
         response = await self.request(API_VERSIONS, 0, {})
         if response["errorCode"]:
@@ -149,10 +161,15 @@ class Connection:
 
 
 class Conditions:
-    """Conditions that tasks of one event loop wait for; they are tested when some task notifies that something changed."""
+    """Conditions that tasks of one event loop wait for, each a function that returns whether it is met.
+
+    They are tested when a task calls `notify` because something has changed.
+    """
 
     def __init__(self) -> None:
+        """Begin with no task that waits."""
         self._waiting: dict[asyncio.Future[bool], Callable[[], bool]] = {}
+        """By the future that a task awaits, the condition that sets it."""
         self._problem: BaseException | None = None
 
     def notify(self) -> None:
@@ -162,7 +179,7 @@ class Conditions:
                 future.set_result(True)
 
     def fail(self, problem: BaseException) -> None:
-        """Give everybody who waits, now or later, this reason why nothing more will come."""
+        """Raise WireError in every task that waits, now or later: nothing more will change. The first problem is named."""
         self._problem = self._problem or problem
         for future in self._waiting:
             if not future.done():
@@ -186,12 +203,13 @@ class Conditions:
             del self._waiting[future]
 
     async def wait_for(self, is_met: Callable[[], bool], expected: str) -> None:
-        """Wait for a condition, which messages call `expected`. Raises WireError when it takes longer than PATIENCE."""
+        """Wait for a condition, described by `expected` in messages. Raises WireError when it takes longer than PATIENCE."""
         if not await self.wait_up_to(PATIENCE, is_met):
             raise WireError(f"the broker: expected {expected} within {PATIENCE:g} s; seen nothing")
 
 
 def _expire(future: "asyncio.Future[bool]") -> None:
+    """Let a wait end without its condition, unless it has ended."""
     if not future.done():
         future.set_result(False)
 
@@ -205,10 +223,11 @@ class ReceivedRequest(NamedTuple):
 
 
 Handler = Callable[[ReceivedRequest], Awaitable[WireMessage]]
+"""Returns the body of the response to a request, when it is ready."""
 
 
 ROUNDS = 8
-"""So often the loop goes round until a connection that was accepted is served, or one that was closed has no socket."""
+"""Rounds of the event loop after which a connection that was accepted is served, or one that was closed has no socket."""
 
 
 async def end_tasks() -> None:
@@ -223,6 +242,7 @@ async def end_tasks() -> None:
 
 
 async def _go_round() -> None:
+    """Let the event loop go round ROUNDS times, so that all other tasks run."""
     for _ in range(ROUNDS):
         await asyncio.sleep(0)
 
@@ -231,7 +251,11 @@ class Listener:
     """A listening port that serves the named requests; each connection is served one request after the other."""
 
     def __init__(self, messages: Messages, serves: Iterable[str], handler: Handler, conditions: Conditions) -> None:
-        """Prepare a listener; `serves` are the requests that ApiVersions offers, `handler` answers them."""
+        """Prepare a listener.
+
+        `serves`: the names of the requests that ApiVersions offers; `handler` responds to them; `conditions` are made to
+        fail with what a handler raises.
+        """
         self._messages, self._handler, self._conditions = messages, handler, conditions
         self._serves = {name: messages.versions(f"{name}Request") for name in serves if f"{name}Request" in messages}
         self._server: asyncio.Server | None = None
@@ -247,7 +271,8 @@ class Listener:
         """Stop listening and end every connection."""
         self._is_closed = True
         if self._server is not None:
-            # asyncio loses a connection that was accepted a moment ago if its server is closed then: one round later.
+            # Accept no more, but close the server one round of the loop later: else asyncio would lose a connection that was
+            # accepted a moment ago.
             loop = self._server.get_loop()
             for listening in self._server.sockets:
                 loop.remove_reader(listening.fileno())
@@ -272,34 +297,39 @@ class Listener:
                 writer.write(await self._respond(await _read_frame(reader)))
                 await writer.drain()
         except (OSError, asyncio.IncompleteReadError):
-            pass  # the other side has gone; it asks again on a new connection
+            pass  # the other side has gone; it will repeat its request on a new connection
         except Exception as problem:
-            # The other side would repeat its request for ever: tell the waiting tasks instead of letting them time out.
+            # The other side would repeat its request for ever: end the waiting tasks with the reason before they time out.
             self._conditions.fail(problem)
             raise
         finally:
             writer.close()
 
     async def _respond(self, data: bytes) -> bytes:
-        """Return the frame of the response to a request's frame."""
-        key, version, correlation_id, size = _REQUEST_HEADER.unpack_from(data)
+        """Return the frame of the response to a request, whose frame is `data`."""
+        key, version, correlation_id, client_id_size = _REQUEST_HEADER.unpack_from(data)
         # A client id may be null, which is length -1.
-        messages, name, at = self._messages, self._messages.api_name(key), _REQUEST_HEADER.size + max(size, 0)
+        position = _REQUEST_HEADER.size + max(client_id_size, 0)
+        messages, name = self._messages, self._messages.api_name(key)
         if name == API_VERSIONS:
             # A version that is not known is answered in version 0, so that the client can choose another (KIP-511).
             is_known = version in messages.versions(f"{name}Request")
             return self._encode(name, version if is_known else 0, correlation_id, self._api_versions(is_known))
         if messages.is_flexible(f"{name}Request", version):
-            at += 1  # the count of tagged fields: no tagged field of a request header has ever been defined
-        body, _ = messages.read(f"{name}Request", version, data, at)
+            position += 1  # the count of tagged fields: no tagged field of a request header has ever been defined
+        body, _ = messages.read(f"{name}Request", version, data, position)
         return self._encode(name, version, correlation_id, await self._handler(ReceivedRequest(name, version, body)))
 
     def _api_versions(self, is_known: bool) -> WireMessage:
-        keys = [
+        """Return the body of a response to ApiVersions; `is_known`: whether the request had a version that is known here."""
+        api_keys = [
             {"apiKey": self._messages.api_key(name), "minVersion": versions.start, "maxVersion": versions.stop - 1}
             for name, versions in self._serves.items()
         ]
-        return {"errorCode": 0 if is_known else UNSUPPORTED_VERSION, "apiKeys": sorted(keys, key=lambda api: api["apiKey"])}
+        return {
+            "errorCode": 0 if is_known else UNSUPPORTED_VERSION,
+            "apiKeys": sorted(api_keys, key=lambda api: api["apiKey"]),
+        }
 
     def _encode(self, name: str, version: int, correlation_id: int, body: WireMessage) -> bytes:
         """Return a response as a frame; that of ApiVersions always has the oldest header (KIP-511)."""

@@ -22,7 +22,7 @@ REPORTS = ["result", "requests", "proposal", "leo", "hw", "ends"]
 
 
 def report(replica: ToyReplica, result: Any) -> dict[str, Any]:
-    """Return the report of a replica after a step."""
+    """Return the report of a replica after a step; `result`: the response to the step's request, None without one."""
     return {
         "result": result,
         "requests": replica.requests,
@@ -34,7 +34,7 @@ def report(replica: ToyReplica, result: Any) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Read a line, write a line, until stdin ends."""
+    """Read a step from stdin, give it to its partition's replica and write the report to stdout, until stdin ends."""
     sys.stdin.readline()  # the handshake of the driver: the version of the contract, its steps and fields
     print(json.dumps({"contract": 1, "name": "toy", "can": CAN, "reports": REPORTS}), flush=True)
     replicas: dict[int, ToyReplica] = {}

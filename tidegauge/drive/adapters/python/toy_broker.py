@@ -2,6 +2,7 @@
 
 It is safe where Kafka is not: F2 and F3 of docs/findings.md are repaired. Its log is a list of leader epochs, one per
 record. `bug` plants KAFKA-14704: the follower adopts the high watermark of a diverging response before it truncates its log.
+The replica is on broker 1 (ME), its peers are 2, 3, ..; UNDEFINED stands for no leader, no epoch, no offset.
 """
 
 ME, UNDEFINED = 1, -1
@@ -9,9 +10,13 @@ NOT_LEADER, FENCED, UNKNOWN_EPOCH, OUT_OF_RANGE, INELIGIBLE, UNKNOWN_SERVER_ERRO
 
 
 class ToyReplica:
-    """One replica. Methods are the steps of the contract that it can be given."""
+    """One replica. Its public methods are steps of the contract (docs/drive.md), and what those need.
+
+    A step that is a request returns the response to it; the others return None.
+    """
 
     def __init__(self, peers: list[int], min_isr: int, *, bug: bool = False) -> None:
+        """Begin with an empty log, and without metadata."""
         self.bug, self.peers, self.min_isr = bug, peers, min_isr
         self.log: list[int] = []
         self.cache: list[tuple[int, int]] = []  # (epoch, first offset)
@@ -19,21 +24,21 @@ class ToyReplica:
         self.forget()
 
     def forget(self) -> None:
-        """Forget what only a process knows."""
+        """Reset what ends with the process: all but the log, the epoch cache and the high watermark."""
         self.leader = self.epoch = self.partition_epoch = self.epoch_start = UNDEFINED
         self.isr: list[int] = []
         self.proposed: list[int] | None = None  # the ISR that the leader counts with until the controller has responded
         self.in_flight: dict[str, object] | None = None
         self.ends: dict[int, int] = {}  # log ends of the followers
         self.source: int | None = None
-        self.fetching: tuple[int, int] | None = None  # (epoch, offset) of the fetcher's entry
+        self.fetching: tuple[int, int] | None = None  # (leader epoch, offset) of the next fetch, if there is to be one
         self.requests: dict[int, dict[str, int]] = {}
         self.truncates = False
 
     # -- epochs
 
     def end_of(self, epoch: int) -> tuple[int, int]:
-        """Return the largest epoch up to this one, and where it ends. LeaderEpochFileCache#endOffsetFor."""
+        """Return the largest epoch up to this one, and the offset where it ends. LeaderEpochFileCache#endOffsetFor."""
         if not self.cache or epoch > self.cache[-1][0] or epoch == UNDEFINED:
             return UNDEFINED, UNDEFINED
         if epoch == self.cache[-1][0]:
@@ -49,7 +54,7 @@ class ToyReplica:
             self.cache = [(e, s) for e, s in self.cache if e < epoch and s < start] + [(epoch, start)]
 
     def truncate(self, offset: int) -> None:
-        """Drop everything from an offset on."""
+        """Drop the records from an offset on, and the epochs that begin there or later."""
         del self.log[offset:]
         self.cache = [(e, s) for e, s in self.cache if s < offset]
         self.hw = min(self.hw, offset)
@@ -57,9 +62,9 @@ class ToyReplica:
     # -- roles
 
     def metadata(self, leader: int, leader_epoch: int, partition_epoch: int, isr: list[int]) -> None:
-        """Take the controller's registration of the partition."""
+        """Take the controller's registration of the partition: lead, or follow the leader."""
         self.highest = max(self.highest, leader_epoch)
-        # The response to a proposal may have brought a newer one before.
+        # The response to a proposal may have brought a newer registration before.
         if partition_epoch < self.partition_epoch:
             return
         # Or the same one: Kafka reads it again, and forgets what it has proposed since (F3).
@@ -94,7 +99,7 @@ class ToyReplica:
     # -- leader
 
     def append(self, acks: int) -> dict[str, int]:  # noqa: ARG002
-        """Append a producer's record."""
+        """Append a producer's record, if this replica leads."""
         if self.leader != ME:
             return {"error": NOT_LEADER, "base": UNDEFINED}
         self.begin_epoch(self.epoch, len(self.log))
@@ -103,7 +108,7 @@ class ToyReplica:
         return {"error": 0, "base": len(self.log) - 1}
 
     def refusal(self, current_leader_epoch: int) -> int:
-        """Return the error for a request with this leader epoch, 0 for none."""
+        """Return the error for a request that carries this current leader epoch, 0 for none."""
         if current_leader_epoch not in (UNDEFINED, self.epoch):
             return FENCED if current_leader_epoch < self.epoch else UNKNOWN_EPOCH
         return 0 if self.leader == ME else NOT_LEADER
@@ -111,7 +116,10 @@ class ToyReplica:
     def fetch(
         self, peer: int, current_leader_epoch: int, fetch_offset: int, last_fetched_epoch: int, may_join: bool
     ) -> dict[str, object]:
-        """Answer a follower's fetch of one record."""
+        """Respond to a follower's fetch with at most one record, [base offset, last offset, epoch].
+
+        The order of the checks is Kafka's: epoch and role, then divergence, then the offset (Partition#fetchRecords).
+        """
         if error := self.refusal(current_leader_epoch):
             return {"error": error}
         if fetch_offset < 0:
@@ -136,14 +144,14 @@ class ToyReplica:
         return {**response, "records": records}
 
     def offsets_for_leader_epoch(self, current_leader_epoch: int, leader_epoch: int) -> dict[str, int]:
-        """Answer where an epoch ends."""
+        """Respond with the end of a leader epoch."""
         if error := self.refusal(current_leader_epoch):
             return {"error": error}
         epoch, end = self.end_of(leader_epoch)
         return {"error": 0, "leader_epoch": epoch, "end_offset": end}
 
     def propose(self, isr: list[int]) -> None:
-        """Ask the controller for another ISR."""
+        """Propose another ISR to the controller (AlterPartition)."""
         self.proposed = sorted(isr)
         self.in_flight = {"isr": self.proposed, "leader_epoch": self.epoch, "partition_epoch": self.partition_epoch}
 
@@ -154,7 +162,7 @@ class ToyReplica:
     def alter_partition_response(self, error: int, partition_epoch: int, isr: list[int]) -> None:
         """Take the controller's response to a proposal."""
         asked, self.in_flight = self.in_flight, None
-        # Metadata may have been faster than the response.
+        # Metadata may have come before the response: it has decided already.
         if self.proposed is None or self.leader != ME:
             return
         if error == 0 and partition_epoch >= self.partition_epoch:
@@ -168,7 +176,7 @@ class ToyReplica:
     # -- follower
 
     def ask(self) -> None:
-        """Send the fetcher thread's next fetch, unless one is in flight."""
+        """Put the fetcher thread's next fetch in flight, unless one is; called after each step."""
         # Without an epoch cache the thread truncates to the high watermark before it fetches.
         if self.truncates and self.source and self.source not in self.requests:
             self.truncate(self.hw)
@@ -180,7 +188,7 @@ class ToyReplica:
             self.requests[self.source] = request
 
     def lose_response(self, peer: int) -> None:
-        """Lose the fetch in flight."""
+        """Lose the fetch in flight to a peer."""
         del self.requests[peer]
 
     def fetch_response(
@@ -193,7 +201,7 @@ class ToyReplica:
         diverging: tuple[int, int] | None,
         offsets: tuple[int, int] | None,
     ) -> None:
-        """Take the leader's response, if it answers what would be fetched now.
+        """Take the leader's response to the fetch in flight; ignore it if another epoch or offset would be fetched now.
 
         `records` are (base, last offset, epoch), one record each: this toy has no batches. `diverging` is an epoch with its
         end at the leader, `offsets` the leader's log start and log end.
@@ -225,7 +233,10 @@ class ToyReplica:
         self.fetching = (epoch, len(self.log))
 
     def agreed(self, leader_epoch: int, leader_end: int) -> int:
-        """Return up to where the logs agree, by the leader's epoch end and the own cache."""
+        """Return the offset to truncate to after a divergence: up to it this log agrees with the leader's.
+
+        The leader has responded that `leader_epoch` ends at `leader_end`. AbstractFetcherThread#getOffsetTruncationState.
+        """
         if leader_end == UNDEFINED:
             return len(self.log)
         epoch, end = self.end_of(leader_epoch)

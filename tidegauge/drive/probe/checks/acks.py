@@ -1,4 +1,9 @@
-"""Checks of what an append waits for: acks, and min.insync.replicas."""
+"""Checks of what an append waits for: acks, and min.insync.replicas.
+
+A function of this file makes the requests of one check, whose sentence stands in the table at the end: as a script, which
+yields Expectations (a request and the fields that its response must have) and is sent the fields of each response.
+`fixtures.fresh()` is an empty partition of one replica, `replicated()` one of two replicas.
+"""
 
 from collections.abc import Callable
 
@@ -10,10 +15,11 @@ from tidegauge.impl import errors
 REPLICAS = "Partition#appendRecordsToLeader"
 PRODUCE = {"Produce": 3}
 ROUNDS = 10
+"""How often a record is written and the high watermark read: a late high watermark is not late each time."""
 
 
 def expect_append(partition: ProbePartition, records: int = 1, acks: int = -1) -> Expectation:
-    """Expect that a batch is appended at the log end."""
+    """Expect that a batch of so many records is appended at the log end, and count it as written; acks -1 means all."""
     expected = {"errorCode": errors.NONE, "baseOffset": partition.end}
     call = partition.produce(next_batch(partition, records), acks)
     partition.appended(records)
@@ -22,12 +28,12 @@ def expect_append(partition: ProbePartition, records: int = 1, acks: int = -1) -
 
 def expect_log(partition: ProbePartition) -> Expectation:
     """Expect that the log contains what was appended, and nothing else."""
-    seen = {"errorCode": errors.NONE, "batches": partition.batches, "highWatermark": partition.end}
-    return Expectation(partition.connection, partition.fetch(0), seen)
+    fields = {"errorCode": errors.NONE, "batches": partition.batches, "highWatermark": partition.end}
+    return Expectation(partition.connection, partition.fetch(0), fields)
 
 
 def _acknowledged(acks: int) -> Callable[[Fixtures], Script]:
-    """Make the check that appends with these acks are acknowledged, and are in the log then."""
+    """Make the script of appends with these acks, which are acknowledged and are in the log then."""
 
     def script(fixtures: Fixtures) -> Script:
         """Append batches of one and more records, and expect all of them in the log."""
@@ -40,8 +46,8 @@ def _acknowledged(acks: int) -> Callable[[Fixtures], Script]:
 
 
 def _silent(fixtures: Fixtures) -> Script:
-    """Expect no response to acks=0, and the batch in the log all the same."""
-    # A response to acks=0 would be read as that to the fetch after it, and fail.
+    """Expect no response to batches with acks=0, and both in the log all the same."""
+    # A response to one of them would be read as the response to the fetch, and fail the check.
     partition = fixtures.fresh()
     for _ in range(2):
         yield expect_append(partition, acks=0)._replace(expected=None)
@@ -58,15 +64,16 @@ def _invalid_acks(fixtures: Fixtures) -> Script:
 
 
 def _all_is_committed(fixtures: Fixtures) -> Script:
+    """Expect that a record is below the high watermark as soon as acks=all has acknowledged it."""
     # Without a pause between the two: the high watermark must have moved before the response was sent.
     partition = fixtures.replicated()
     for _ in range(ROUNDS):
-        first = partition.end
+        offset = partition.end
         yield expect_append(partition)
-        listed = Expectation(partition.connection, partition.list_offsets(LATEST), {"errorCode": errors.NONE})
-        seen = yield listed
-        if seen["offset"] <= first:
-            raise FailedError(f"offset: expected a high watermark above the acknowledged {first}; seen {seen['offset']}")
+        # For a consumer the latest offset is the high watermark.
+        fields = yield Expectation(partition.connection, partition.list_offsets(LATEST), {"errorCode": errors.NONE})
+        if fields["offset"] <= offset:
+            raise FailedError(f"offset: expected a high watermark above the acknowledged {offset}; seen {fields['offset']}")
 
 
 def _too_few(fixtures: Fixtures) -> Script:
@@ -74,8 +81,9 @@ def _too_few(fixtures: Fixtures) -> Script:
     # Since 3.7 no more in-sync replicas are required than there are replicas (KAFKA-15583).
     partition = fixtures.fresh(min_insync_replicas="2")
     call = partition.produce(next_batch(partition))
-    seen = yield Expectation(partition.connection, call, {"errorCode": frozenset({errors.NONE, errors.NOT_ENOUGH_REPLICAS})})
-    if seen["errorCode"] == errors.NONE:
+    allowed_codes = frozenset({errors.NONE, errors.NOT_ENOUGH_REPLICAS})
+    fields = yield Expectation(partition.connection, call, {"errorCode": allowed_codes})
+    if fields["errorCode"] == errors.NONE:
         partition.appended()
     yield Expectation(partition.connection, partition.fetch(0), {"errorCode": errors.NONE, "batches": partition.batches})
 

@@ -1,4 +1,9 @@
-"""Checks of Produce: what a leader makes of a batch, and what it refuses to append."""
+"""Checks of Produce: what a leader makes of a batch, and what it refuses to append.
+
+A function of this file makes the requests of one check, whose sentence stands in the table at the end: as a script, which
+yields Expectations (a request and the fields that its response must have) and is sent the fields of each response, or as a
+single Expectation. `fixtures.fresh()` is an empty partition for the running check alone.
+"""
 
 from collections.abc import Callable
 
@@ -13,8 +18,10 @@ from tidegauge.traces.segments import CONTROL, MAGIC_AT, RecordBatch
 
 APPEND, VALIDATE = "UnifiedLog#appendAsLeader", "LogValidator#validateBatch"
 EPOCH_AT, CRC_AT = 12, MAGIC_AT + 1
+"""Positions of the leader epoch and of the checksum in an encoded batch."""
 
-Spoiled = Callable[[ProbePartition], bytes]
+BatchMaker = Callable[[ProbePartition], bytes]
+"""Makes the records of a Produce request for a partition: here, records that must be refused."""
 
 
 def _epoch_is_the_leaders(fixtures: Fixtures) -> Script:
@@ -32,66 +39,75 @@ def _epoch_is_the_leaders(fixtures: Fixtures) -> Script:
 
 
 def _epochs_of_leaders(fixtures: Fixtures) -> Script:
+    """Expect the epochs of all leaders in a log that several leaders have written."""
     partition = fixtures.epochs()
     yield _stamped(partition)
 
 
 def _stamped(partition: ProbePartition) -> Expectation:
-    seen = {"errorCode": errors.NONE, "batches": partition.batches, "epochs": partition.epochs}
-    return Expectation(partition.connection, partition.fetch(0), seen)
+    """Expect that the log has what was written to it, each batch with the epoch of the leader at that time."""
+    fields = {"errorCode": errors.NONE, "batches": partition.batches, "epochs": partition.epochs}
+    return Expectation(partition.connection, partition.fetch(0), fields)
 
 
-def _refused(spoiled: Spoiled, *codes: int, **config: str) -> Callable[[Fixtures], Script]:
-    """Make the script of a spoiled batch that is refused, and of which nothing is in the log. `config`: of the topic."""
-    wanted = frozenset(codes)
+def _refused(make_batch: BatchMaker, *codes: int, **config: str) -> Callable[[Fixtures], Script]:
+    """Make the script of a batch that is refused with one of the error codes, and of which nothing is in the log.
+
+    `config`: settings of the topic, with underscores for dots.
+    """
+    allowed_codes = frozenset(codes)
 
     def script(fixtures: Fixtures) -> Script:
         """Send the batch, and expect one of the errors and a log without it."""
         partition = fixtures.fresh(**config)
+        # A topic with other settings might refuse this record as well: its log stays empty.
         if not config:
             append_batch(partition)
-        yield Expectation(partition.connection, partition.produce(spoiled(partition)), {"errorCode": wanted})
+        yield Expectation(partition.connection, partition.produce(make_batch(partition)), {"errorCode": allowed_codes})
         yield expect_log(partition)
 
     return script
 
 
-def _flipped(at: int) -> Spoiled:
-    """Spoil a batch: flip a bit of the byte at `at`."""
+def _flip_bit(position: int) -> BatchMaker:
+    """Return a maker of batches with a wrong bit in the byte at a position; a negative one counts from the end."""
 
-    def spoiled(partition: ProbePartition) -> bytes:
+    def make_batch(partition: ProbePartition) -> bytes:
         """Return the next batch with one bit changed."""
         records = bytearray(next_batch(partition))
-        records[at] ^= 0x01
+        records[position] ^= 0x01
         return bytes(records)
 
-    return spoiled
+    return make_batch
 
 
-def _control(partition: ProbePartition) -> bytes:
+def _control_batch(partition: ProbePartition) -> bytes:
+    """Return the next batch, marked as a control batch."""
     return next_batch(partition, change=lambda batch: batch._replace(attributes=CONTROL))
 
 
-def _based(partition: ProbePartition) -> bytes:
+def _wrong_base_offset(partition: ProbePartition) -> bytes:
+    """Return the next batch with base offset 1000, which its first eight bytes hold and its checksum does not cover."""
     return (1000).to_bytes(8, "big") + next_batch(partition)[8:]
 
 
-def _counts(partition: ProbePartition) -> bytes:
-    # One record, and a header that claims offsets for three.
-
+def _too_many_offsets(partition: ProbePartition) -> bytes:
+    """Return a batch with one record, and a header that claims offsets for three."""
     return next_batch(partition, change=lambda batch: batch._replace(last=batch.last + 2))
 
 
 def _two_batches(partition: ProbePartition) -> bytes:
+    """Return the next batch twice."""
     return next_batch(partition) * 2
 
 
 def _torn(partition: ProbePartition) -> bytes:
+    """Return the next batch without its last bytes."""
     return next_batch(partition, 3)[:-5]
 
 
 def _large(partition: ProbePartition) -> bytes:
-    """Make a batch with a record of 4,000 bytes."""
+    """Return a batch with a record of 4,000 bytes."""
 
     def filled(batch: RecordBatch) -> RecordBatch:
         return batch._replace(records=(batch.records[0]._replace(value=bytes(4000)),))
@@ -99,21 +115,22 @@ def _large(partition: ProbePartition) -> bytes:
     return next_batch(partition, change=filled)
 
 
-def _nowhere(fixtures: Fixtures) -> Expectation:
+def _unknown_topic(fixtures: Fixtures) -> Expectation:
+    """Expect that a topic name that no topic has is refused."""
     absent = fixtures.absent()
     return Expectation(
         absent.connection, absent.produce(next_batch(absent)), {"errorCode": errors.UNKNOWN_TOPIC_OR_PARTITION}
     )
 
 
-def _nowhere_by_id(fixtures: Fixtures) -> Expectation:
+def _unknown_id(fixtures: Fixtures) -> Expectation:
     """Expect that a topic id that no topic has is refused."""
     absent = fixtures.absent()
     call = absent.produce(next_batch(absent), version=absent.version("Produce", BY_NAME + 1))
     return Expectation(absent.connection, call, {"errorCode": errors.UNKNOWN_TOPIC_ID})
 
 
-def _no_partition(fixtures: Fixtures) -> Expectation:
+def _unknown_partition(fixtures: Fixtures) -> Expectation:
     """Expect that a partition that the topic does not have is refused."""
     partition = fixtures.log()
     call = partition.produce(next_batch(partition), index=7)
@@ -121,11 +138,12 @@ def _no_partition(fixtures: Fixtures) -> Expectation:
 
 
 def _no_offset(fixtures: Fixtures) -> Script:
-    """Expect that a refusal has no base offset."""
+    """Expect that the refusal of a batch for a partition that the topic does not have has base offset -1."""
     partition = fixtures.log()
     call = partition.produce(next_batch(partition), index=7)
-    seen = yield Expectation(partition.connection, call, {})
-    if seen["errorCode"] == errors.NONE:
+    fields = yield Expectation(partition.connection, call, {})
+    # That the batch is not refused is the failure of another check.
+    if fields["errorCode"] == errors.NONE:
         raise UndecidedError("a batch for a partition that is not there is not refused: there is no refusal to look at")
     yield Expectation(partition.connection, call, {"baseOffset": UNDEFINED})
 
@@ -152,7 +170,7 @@ APPEND_CHECKS = (
         "",
         VALIDATE,
         "A producer numbers its records from 0: a batch with another base offset is refused with INVALID_RECORD.",
-        _refused(_based, errors.INVALID_RECORD),
+        _refused(_wrong_base_offset, errors.INVALID_RECORD),
         PRODUCE,
     ),
     Check(
@@ -160,7 +178,7 @@ APPEND_CHECKS = (
         "",
         "UnifiedLog#analyzeAndValidateRecords",
         "A batch whose checksum does not match is refused with CORRUPT_MESSAGE.",
-        _refused(_flipped(CRC_AT), errors.CORRUPT_MESSAGE),
+        _refused(_flip_bit(CRC_AT), errors.CORRUPT_MESSAGE),
         PRODUCE,
     ),
     Check(
@@ -168,7 +186,7 @@ APPEND_CHECKS = (
         "",
         "UnifiedLog#analyzeAndValidateRecords",
         "A batch of which a bit has changed is refused with CORRUPT_MESSAGE.",
-        _refused(_flipped(-2), errors.CORRUPT_MESSAGE),
+        _refused(_flip_bit(-2), errors.CORRUPT_MESSAGE),
         PRODUCE,
     ),
     Check(
@@ -192,7 +210,7 @@ APPEND_CHECKS = (
         "",
         VALIDATE,
         "A control batch of a client is refused with INVALID_RECORD.",
-        _refused(_control, errors.INVALID_RECORD),
+        _refused(_control_batch, errors.INVALID_RECORD),
         PRODUCE,
     ),
     Check(
@@ -200,7 +218,7 @@ APPEND_CHECKS = (
         "",
         VALIDATE,
         "A batch with more offsets than records is refused with INVALID_RECORD.",
-        _refused(_counts, errors.INVALID_RECORD),
+        _refused(_too_many_offsets, errors.INVALID_RECORD),
         PRODUCE,
     ),
     Check(
@@ -232,7 +250,7 @@ APPEND_CHECKS = (
         "",
         "KafkaApis#handleProduceRequest",
         "An unknown topic name is refused with UNKNOWN_TOPIC_OR_PARTITION.",
-        one_request(_nowhere),
+        one_request(_unknown_topic),
         PRODUCE,
     ),
     Check(
@@ -240,7 +258,7 @@ APPEND_CHECKS = (
         "",
         "KafkaApis#handleProduceRequest",
         "An unknown topic id is refused with UNKNOWN_TOPIC_ID (KIP-516).",
-        one_request(_nowhere_by_id),
+        one_request(_unknown_id),
         {"Produce": 13},
     ),
     Check(
@@ -248,7 +266,7 @@ APPEND_CHECKS = (
         "",
         "KafkaApis#handleProduceRequest",
         "An unknown partition is refused with UNKNOWN_TOPIC_OR_PARTITION.",
-        one_request(_no_partition),
+        one_request(_unknown_partition),
         PRODUCE,
     ),
 )

@@ -1,6 +1,8 @@
 """Checks of where a leader epoch ends, by OffsetsForLeaderEpoch and by a fetch that may diverge (KIP-101, KIP-279, KIP-595).
 
-The expected responses are computed by `impl.rules.end_offset_for` and `fetch_decision` from what was written.
+The expected responses are computed by `impl.rules.end_offset_for` and `fetch_decision` from what was written. A script
+yields Expectations, each a request and the fields that its response must have. The checks share the partitions
+`Fixtures.log` (one leader epoch), `moved` (records deleted) and `epochs` (four leader epochs).
 """
 
 from collections.abc import Callable, Iterable
@@ -16,58 +18,70 @@ from tidegauge.impl.rules import DIVERGING, OUT_OF_RANGE, UNDEFINED, fetch_decis
 TABLE, READ = "LeaderEpochFileCache#endOffsetFor", "Partition#readRecords"
 OFFSETS, FETCH = {"OffsetForLeaderEpoch": 2}, {"Fetch": 12}
 
-Where = Callable[[Fixtures], ProbePartition]
-EpochsToAsk = Callable[[ProbePartition], Iterable[int]]
-Pairs = Callable[[ProbePartition], Iterable[tuple[int, int]]]
+ChoosePartition = Callable[[Fixtures], ProbePartition]
+"""Returns the partition that a check is about."""
+ChooseEpochs = Callable[[ProbePartition], Iterable[int]]
+"""Returns the leader epochs whose end a check asks for."""
+ChooseFetches = Callable[[ProbePartition], Iterable[tuple[int, int]]]
+"""Returns the (last fetched epoch, fetch offset) of each fetch of a check."""
 
 
-def ends(where: Where, epochs: EpochsToAsk) -> Callable[[Fixtures], Script]:
-    """Make a script that asks where some epochs end."""
+def ends(choose_partition: ChoosePartition, choose_epochs: ChooseEpochs) -> Callable[[Fixtures], Script]:
+    """Make a script of OffsetsForLeaderEpoch requests, for the ends of the epochs that `choose_epochs` returns."""
 
     def script(fixtures: Fixtures) -> Script:
-        partition = where(fixtures)
-        for epoch in epochs(partition):
-            epoch_found, end = partition.end_offset(epoch)
-            expected = {"errorCode": errors.NONE, "leaderEpoch": epoch_found, "endOffset": end}
+        """Expect for each epoch the end that follows from what was written to the partition."""
+        partition = choose_partition(fixtures)
+        for epoch in choose_epochs(partition):
+            # The leader may respond with an older epoch, the largest that it has up to the one in the request.
+            epoch_in_response, end = partition.end_offset(epoch)
+            expected = {"errorCode": errors.NONE, "leaderEpoch": epoch_in_response, "endOffset": end}
             yield Expectation(partition.connection, partition.offsets_for_leader_epoch(epoch), expected)
 
     return script
 
 
-def diverges(where: Where, pairs: Pairs) -> Callable[[Fixtures], Script]:
-    """Make a script of fetches with (last fetched epoch, offset)."""
+def diverges(choose_partition: ChoosePartition, choose_fetches: ChooseFetches) -> Callable[[Fixtures], Script]:
+    """Make a script of fetches as a follower's, with each (last fetched epoch, offset) that `choose_fetches` returns.
+
+    They read, diverge or are out of range: `expected_fetch`.
+    """
 
     def script(fixtures: Fixtures) -> Script:
-        partition = where(fixtures)
-        for last, offset in pairs(partition):
-            yield Expectation(
-                partition.connection, partition.fetch(offset, last=last), expected_fetch(partition, last, offset)
-            )
+        """Expect for each fetch what follows from what was written to the partition."""
+        partition = choose_partition(fixtures)
+        for last_epoch, offset in choose_fetches(partition):
+            expected = expected_fetch(partition, last_epoch, offset)
+            yield Expectation(partition.connection, partition.fetch(offset, last=last_epoch), expected)
 
     return script
 
 
-def expected_fetch(partition: ProbePartition, last: int, offset: int) -> ExpectedFields:
-    """Return the fields of the response that a fetch must get."""
-    decision, epoch, end = fetch_decision(*partition.entries, partition.start, partition.end, offset, last)
+def expected_fetch(partition: ProbePartition, last_epoch: int, offset: int) -> ExpectedFields:
+    """Return the fields that the response to a fetch with this last fetched epoch and fetch offset must have.
+
+    They say that the offset is out of range, or where the epoch ends for the leader (a divergence), or give records.
+    """
+    decision, epoch, end = fetch_decision(*partition.entries, partition.start, partition.end, offset, last_epoch)
     if decision == OUT_OF_RANGE:
         return {"errorCode": errors.OFFSET_OUT_OF_RANGE, "divergingEpoch": None, "batches": []}
     if decision == DIVERGING:
         return {"errorCode": errors.NONE, "divergingEpoch": (epoch, end), "batches": []}
-    records = [batch for batch in partition.batches if batch[1] >= offset]
-    return {"errorCode": errors.NONE, "divergingEpoch": None, "batches": records}
+    batches = [(base, last) for base, last in partition.batches if last >= offset]
+    return {"errorCode": errors.NONE, "divergingEpoch": None, "batches": batches}
 
 
-def _all(partition: ProbePartition) -> Iterable[int]:
+def _all_epochs(partition: ProbePartition) -> Iterable[int]:
+    """Return every epoch up to the leader's, and two that it does not know."""
     return range(partition.epoch + 3)
 
 
-def _everywhere(partition: ProbePartition) -> Iterable[tuple[int, int]]:
-    """Return every pair of an epoch and an offset at which a fetch is answered in another way than at its neighbours."""
-    # Each epoch at each offset where something begins or ends, and one offset before and after it.
-    places = {0, partition.end, *partition.entries.starts, partition.start}
-    offsets = sorted({place + step for place in places for step in (-1, 0, 1)} - {-1})
-    return [(epoch, offset) for epoch in _all(partition) for offset in offsets]
+def _all_fetches(partition: ProbePartition) -> Iterable[tuple[int, int]]:
+    """Return (last fetched epoch, offset) for each epoch, at each offset near which the response may change."""
+    # Those are the offsets where the log or an epoch begins or ends, and one offset before and after each.
+    bounds = {0, partition.end, *partition.entries.starts, partition.start}
+    offsets = sorted({bound + step for bound in bounds for step in (-1, 0, 1)} - {-1})
+    return [(epoch, offset) for epoch in _all_epochs(partition) for offset in offsets]
 
 
 EPOCH_CHECKS = (
@@ -108,7 +122,7 @@ EPOCH_CHECKS = (
         "EPOCH-05",
         TABLE,
         "A log start that moved changes no epoch's end.",
-        ends(Fixtures.moved, _all),
+        ends(Fixtures.moved, _all_epochs),
         OFFSETS | {"DeleteRecords": 0},
     ),
     Check(
@@ -117,7 +131,7 @@ EPOCH_CHECKS = (
         TABLE,
         "An epoch that is over ends where the next one that the leader knows begins; one that it never had is answered with "
         "the largest below it.",
-        ends(Fixtures.epochs, _all),
+        ends(Fixtures.epochs, _all_epochs),
         OFFSETS,
     ),
     Check(
@@ -173,7 +187,7 @@ EPOCH_CHECKS = (
         "FETCH-05",
         READ,
         "With any epoch, at any offset, a fetch reads, diverges or is out of range as the leader's epochs say.",
-        diverges(Fixtures.epochs, _everywhere),
+        diverges(Fixtures.epochs, _all_fetches),
         FETCH,
     ),
 )
@@ -184,6 +198,7 @@ EPOCH_CHECKS = (
 
 
 RequestMaker = Callable[[ProbePartition, int], WireRequest]
+"""Makes a request about a partition that carries a current leader epoch."""
 
 FENCING = "Partition#checkCurrentLeaderEpoch"
 REQUESTS: tuple[tuple[str, str, int, RequestMaker], ...] = (
@@ -196,26 +211,28 @@ REQUESTS: tuple[tuple[str, str, int, RequestMaker], ...] = (
         lambda p, current: p.offsets_for_leader_epoch(p.epoch, current=current),
     ),
 )
+"""Requests that are fenced: a name for check ids, the request, the first version that carries an epoch, the maker."""
 KINDS = (
     ("equal", 0, "A request in the leader's own epoch is served."),
     ("newer", 1, "A request in an epoch that the leader does not know is refused with UNKNOWN_LEADER_EPOCH."),
     ("much-newer", 1 << 20, "A request in an epoch far ahead is refused with UNKNOWN_LEADER_EPOCH."),
 )
+"""Epochs that are not older than the leader's: a name, how much greater than the leader's, the sentence of the check."""
 
 
-def _checks() -> tuple[Check, ...]:
-    """Return the checks of each kind of request in each relation of epochs."""
+def _fencing_checks() -> tuple[Check, ...]:
+    """Return the checks of each request of REQUESTS, in each of KINDS and with older epochs; and one of a fetch."""
     checks = []
-    for name, request, least, make_request in REQUESTS:
-        needs = {request: least}
-        for kind, more, says in KINDS:
+    for name, request, least_version, make_request in REQUESTS:
+        needs = {request: least_version}
+        for kind, distance, says in KINDS:
             checks.append(
                 Check(
                     f"fencing.{name}-{kind}",
                     "FENCE-01",
                     FENCING,
                     says,
-                    one_request(_above_leader_epoch(make_request, more)),
+                    one_request(_above_leader_epoch(make_request, distance)),
                     needs,
                 )
             )
@@ -228,40 +245,42 @@ def _checks() -> tuple[Check, ...]:
     return tuple(checks)
 
 
-def _expect_error(partition: ProbePartition, make_request: RequestMaker, current: int) -> Expectation:
-    error = request_error(current, partition.epoch, serves=True, fences=True)
-    return Expectation(partition.connection, make_request(partition, current), {"errorCode": error})
+def _expect_error(partition: ProbePartition, make_request: RequestMaker, epoch: int) -> Expectation:
+    """Expect the error, or none, that a request with `epoch` as the current leader epoch must get."""
+    error = request_error(epoch, partition.epoch, serves=True, fences=True)
+    return Expectation(partition.connection, make_request(partition, epoch), {"errorCode": error})
 
 
-def _above_leader_epoch(make_request: RequestMaker, more: int) -> Callable[[Fixtures], Expectation]:
-    """Make the check of a request whose leader epoch is `more` above the leader's."""
+def _above_leader_epoch(make_request: RequestMaker, distance: int) -> Callable[[Fixtures], Expectation]:
+    """Return a function that makes a request whose leader epoch is `distance` above the leader's."""
 
     def expectation(fixtures: Fixtures) -> Expectation:
         partition = fixtures.log()
-        return _expect_error(partition, make_request, partition.epoch + more)
+        return _expect_error(partition, make_request, partition.epoch + distance)
 
     return expectation
 
 
 def _older(make_request: RequestMaker) -> Callable[[Fixtures], Script]:
-    """Make the check of a request with each older leader epoch."""
+    """Make the script of a request with each older leader epoch."""
 
     def script(fixtures: Fixtures) -> Script:
         """Expect that each leader epoch before the current one is refused."""
+        # A leader in epoch 0 has no older epoch; the partition with elections takes two brokers.
         partition = fixtures.log() if fixtures.log().epoch > 0 else fixtures.epochs()
         if partition.epoch == 0:
             raise UndecidedError("no leader epoch is older than 0, and none was elected")
-        for older in range(partition.epoch):
-            yield _expect_error(partition, make_request, older)
+        for older_epoch in range(partition.epoch):
+            yield _expect_error(partition, make_request, older_epoch)
 
     return script
 
 
 def _diverging(fixtures: Fixtures) -> Expectation:
-    """Expect that a newer leader epoch is refused, although the fetch would diverge: fencing comes first."""
+    """Expect that a fetch beyond the log end, which would diverge, is refused for its newer leader epoch before that."""
     partition = fixtures.log()
     call = partition.fetch(partition.end + 1, current=partition.epoch + 1, last=partition.epoch)
     return Expectation(partition.connection, call, {"errorCode": errors.UNKNOWN_LEADER_EPOCH, "divergingEpoch": None})
 
 
-FENCING_CHECKS = _checks()
+FENCING_CHECKS = _fencing_checks()

@@ -1,4 +1,9 @@
-"""Checks of what a consumer gets: from its offset on, up to the high watermark, never above."""
+"""Checks of what a consumer gets: from its offset on, up to the high watermark, never above.
+
+A function of this file makes the requests of one check, whose sentence stands in the table at the end: as a script, which
+yields Expectations (a request and the fields that its response must have) and is sent the fields of each response, or as a
+single Expectation. `fixtures.log()` is a partition with ten records, one per batch; `fresh()` is an empty one.
+"""
 
 from tidegauge.drive.probe.check import Check, Expectation, FailedError, Script, one_request, partition_in
 from tidegauge.drive.probe.fixtures import Fixtures, append_batch
@@ -8,8 +13,8 @@ from tidegauge.impl import errors
 from tidegauge.impl.rules import UNDEFINED, fetch_error
 
 READ, OUT = "UnifiedLog#read", {"errorCode": errors.OFFSET_OUT_OF_RANGE, "batches": []}
-STRANGER = 2_000_000_011
-"""A broker id that nobody has."""
+UNUSED_ID = 2_000_000_011
+"""A broker id that no broker has."""
 
 NAMES = ("Produce", "ListOffsets", "Fetch")
 ROUNDS = 200
@@ -17,22 +22,27 @@ ROUNDS = 200
 follower's."""
 
 
-def _from(partition: ProbePartition, offset: int, **more: int) -> Expectation:
-    """Expect the batches that end at or after an offset, the high watermark and the log start."""
+def _read_from(partition: ProbePartition, offset: int, **arguments: int) -> Expectation:
+    """Expect the batches that end at or after an offset, the high watermark and the log start.
+
+    `arguments`: more arguments of `ProbePartition.fetch`.
+    """
     batches = [(base, last) for base, last in partition.batches if last >= offset]
-    seen = {"highWatermark": partition.end, "logStartOffset": partition.start, "batches": batches}
-    return Expectation(partition.connection, partition.fetch(offset, **more), {"errorCode": errors.NONE, **seen})
+    fields = {"highWatermark": partition.end, "logStartOffset": partition.start, "batches": batches}
+    return Expectation(partition.connection, partition.fetch(offset, **arguments), {"errorCode": errors.NONE, **fields})
 
 
 def _every_offset(fixtures: Fixtures) -> Script:
+    """Fetch from each offset, also from the log end, where there is nothing to read."""
     partition = fixtures.log()
     for offset in range(partition.end + 1):
-        yield _from(partition, offset)
+        yield _read_from(partition, offset)
 
 
 def _empty(fixtures: Fixtures) -> Script:
+    """Fetch from the empty log of a new partition."""
     partition = fixtures.fresh()
-    yield _from(partition, 0)
+    yield _read_from(partition, 0)
 
 
 def _inside(fixtures: Fixtures) -> Script:
@@ -41,32 +51,35 @@ def _inside(fixtures: Fixtures) -> Script:
     append_batch(partition, 3)
     append_batch(partition, 2)
     for offset in range(partition.end):
-        yield _from(partition, offset)
+        yield _read_from(partition, offset)
 
 
-def _small(fixtures: Fixtures) -> Expectation:
-    """Expect one batch where max bytes has room for none."""
+def _one_byte(fixtures: Fixtures) -> Expectation:
+    """Expect the batch at the fetch offset alone, where max bytes, 1, has room for none."""
     partition = fixtures.log()
-    expected = {"errorCode": errors.NONE, "batches": partition.batches[2:3]}
-    return Expectation(partition.connection, partition.fetch(2, max_bytes=1), expected)
+    offset = 2  # each batch has one record
+    expected = {"errorCode": errors.NONE, "batches": partition.batches[offset : offset + 1]}
+    return Expectation(partition.connection, partition.fetch(offset, max_bytes=1), expected)
 
 
-def _at_once(fixtures: Fixtures) -> Script:
+def _without_waiting(fixtures: Fixtures) -> Script:
+    """Fetch with max wait 0 where there is something to read, and where there is nothing."""
     partition = fixtures.log()
     for offset in (0, partition.end):
-        yield _from(partition, offset, max_wait=0)
+        yield _read_from(partition, offset, max_wait=0)
 
 
-def _out(fixtures: Fixtures, *offsets: int) -> Script:
-    """Expect that fetches at these offsets are out of range."""
+def _out_of_range(fixtures: Fixtures, *offsets: int) -> Script:
+    """Expect that a fetch at each of these offsets is out of range."""
     partition = fixtures.log()
     for offset in offsets:
         yield Expectation(partition.connection, partition.fetch(offset), OUT)
 
 
 def _beyond(fixtures: Fixtures) -> Script:
+    """Expect that offsets beyond the log end are out of range, whether near or far."""
     end = fixtures.log().end
-    yield from _out(fixtures, end + 1, end + 1000, 1 << 40)
+    yield from _out_of_range(fixtures, end + 1, end + 1000, 1 << 40)
 
 
 def _below(fixtures: Fixtures) -> Script:
@@ -74,15 +87,15 @@ def _below(fixtures: Fixtures) -> Script:
     partition = fixtures.moved()
     for offset in range(partition.start):
         yield Expectation(partition.connection, partition.fetch(offset), OUT)
-    yield _from(partition, partition.start)
+    yield _read_from(partition, partition.start)
 
 
-def _stranger(fixtures: Fixtures, *, current: bool) -> Expectation:
-    """Fetch as a replica that is not assigned."""
+def _unassigned(fixtures: Fixtures, *, has_epoch: bool) -> Expectation:
+    """Fetch as a replica that is not assigned, with the leader's epoch as the current one or without any."""
     partition = fixtures.log()
-    epoch = partition.epoch if current else UNDEFINED
+    epoch = partition.epoch if has_epoch else UNDEFINED
     error = fetch_error(epoch, partition.epoch, serves=True, assigned=False, fences=True)
-    return Expectation(partition.connection, partition.fetch(0, current=epoch, replica=STRANGER), {"errorCode": error})
+    return Expectation(partition.connection, partition.fetch(0, current=epoch, replica=UNUSED_ID), {"errorCode": error})
 
 
 def _unknown_name(fixtures: Fixtures) -> Expectation:
@@ -93,6 +106,7 @@ def _unknown_name(fixtures: Fixtures) -> Expectation:
 
 
 def _unknown_id(fixtures: Fixtures) -> Expectation:
+    """Expect that a topic id that no topic has is refused."""
     absent = fixtures.absent()
     return Expectation(
         absent.connection, absent.fetch(0, version=absent.version("Fetch")), {"errorCode": errors.UNKNOWN_TOPIC_ID}
@@ -100,23 +114,29 @@ def _unknown_id(fixtures: Fixtures) -> Expectation:
 
 
 def _unknown_partition(fixtures: Fixtures) -> Expectation:
+    """Expect that a partition that the topic does not have is refused."""
     partition = fixtures.log()
     return Expectation(partition.connection, partition.fetch(0, index=7), {"errorCode": errors.UNKNOWN_TOPIC_OR_PARTITION})
 
 
 def _committed(fixtures: Fixtures) -> Script:
-    # No aborted transactions are a null or an empty list.
+    """Fetch as a read_committed consumer: without transactions it gets what others get."""
     partition = fixtures.log()
     for offset in (0, partition.end):
-        expectation = _from(partition, offset, isolation=READ_COMMITTED)
-        seen = yield expectation._replace(expected={**(expectation.expected or {}), "lastStableOffset": partition.end})
-        if seen["abortedTransactions"]:
-            raise FailedError(f"abortedTransactions: expected none; seen {seen['abortedTransactions']}")
+        expectation = _read_from(partition, offset, isolation=READ_COMMITTED)
+        fields = yield expectation._replace(expected={**(expectation.expected or {}), "lastStableOffset": partition.end})
+        # A null list and an empty one both mean that no transaction was aborted.
+        if fields["abortedTransactions"]:
+            raise FailedError(f"abortedTransactions: expected none; seen {fields['abortedTransactions']}")
 
 
 def _below_the_high_watermark(fixtures: Fixtures) -> Script:
-    """Read a record that lies above the high watermark, as its follower has not fetched it yet: it must not be shown."""
-    yield from ()  # makes this a generator: requests that are sent together are no exchange of a script
+    """Read a record that lies above the high watermark, as its follower has not fetched it yet: it must not be returned.
+
+    Tries again until the fetch was served before the follower's; undecided if it never was.
+    """
+    # An Expectation holds one request, and these are sent together: the script itself sends them and yields nothing.
+    yield from ()
     partition = fixtures.replicated()
     for _ in range(ROUNDS):
         # All three are sent at once: when the fetch is handled, the follower has not fetched the record yet.
@@ -129,9 +149,11 @@ def _below_the_high_watermark(fixtures: Fixtures) -> Script:
         produced, end, read = map(partition_in, NAMES, partition.connection.request_all(calls))
         if any(response["errorCode"] != errors.NONE for response in (produced, end, read)):
             raise UndecidedError(f"a record was not written, or its place not shown: {produced}, {end}")
-        if above := [batch for batch in read["batches"] if batch[1] >= read["highWatermark"]]:
-            raise FailedError(f"batches: expected none at or above the high watermark {read['highWatermark']}; seen {above}")
-        if read["highWatermark"] < end["offset"]:
+        high_watermark = read["highWatermark"]
+        if above := [(base, last) for base, last in read["batches"] if last >= high_watermark]:
+            raise FailedError(f"batches: expected none at or above the high watermark {high_watermark}; seen {above}")
+        # There was a record above the high watermark, and it was not returned.
+        if high_watermark < end["offset"]:
             return
     raise UndecidedError(f"the follower was as fast as the probe, {ROUNDS} times: nothing lay above the high watermark")
 
@@ -145,14 +167,14 @@ FETCH_CHECKS = (
         "FETCH-06",
         "ReplicaManager#fetchMessages",
         "A fetch that must not wait returns what there is.",
-        _at_once,
+        _without_waiting,
     ),
     Check(
         "fetch.first-batch-exceeds-max-bytes",
         "",
         "ReplicaManager#readFromLog",
         "The first batch is returned even if it is larger than max bytes (KIP-74).",
-        one_request(_small),
+        one_request(_one_byte),
     ),
     Check(
         "fetch.beyond-the-end",
@@ -166,7 +188,7 @@ FETCH_CHECKS = (
         "FETCH-05",
         "Partition#readRecords",
         "A fetch at a negative offset is refused with OFFSET_OUT_OF_RANGE.",
-        lambda fixtures: _out(fixtures, -1, -7),
+        lambda fixtures: _out_of_range(fixtures, -1, -7),
     ),
     Check(
         "fetch.below-the-log-start",
@@ -182,7 +204,7 @@ FETCH_CHECKS = (
         "Partition#followerReplicaOrThrow",
         "A follower that is not assigned, in the leader's epoch, knows of an assignment the leader has not read: "
         "UNKNOWN_LEADER_EPOCH.",
-        one_request(lambda fixtures: _stranger(fixtures, current=True)),
+        one_request(lambda fixtures: _unassigned(fixtures, has_epoch=True)),
         {"Fetch": 9},
     ),
     Check(
@@ -190,7 +212,7 @@ FETCH_CHECKS = (
         "FENCE-02",
         "Partition#followerReplicaOrThrow",
         "A follower that is not assigned is refused with NOT_LEADER_OR_FOLLOWER.",
-        one_request(lambda fixtures: _stranger(fixtures, current=False)),
+        one_request(lambda fixtures: _unassigned(fixtures, has_epoch=False)),
     ),
     Check(
         "fetch.unknown-topic",

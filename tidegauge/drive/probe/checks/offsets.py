@@ -1,4 +1,9 @@
-"""Checks of ListOffsets: the offset of a timestamp, or of a place with a negative timestamp."""
+"""Checks of ListOffsets: the offset for a timestamp, or for one of the negative timestamps that have a meaning (LATEST..).
+
+A function of this file makes the requests of one check, whose sentence stands in the table at the end: as a script, which
+yields Expectations (a request and the fields that its response must have), or as a single Expectation. `Fixtures.log` is a
+partition with ten records, one per batch, with growing timestamps; `fresh` is an empty one.
+"""
 
 from collections.abc import Callable, Iterable
 
@@ -22,38 +27,51 @@ LIST = {"ListOffsets": 4}
 """The first version that carries leader epochs (KIP-320)."""
 
 
-def _listed(partition: ProbePartition, timestamp: int, offset: int, epoch: int, **more: int) -> Expectation:
+def _listed(partition: ProbePartition, timestamp: int, offset: int, epoch: int, **arguments: int) -> Expectation:
+    """Expect that ListOffsets for a timestamp gets this offset and leader epoch.
+
+    `arguments`: more arguments of `ProbePartition.list_offsets`.
+    """
     expected = {"errorCode": errors.NONE, "offset": offset, "leaderEpoch": epoch}
-    return Expectation(partition.connection, partition.list_offsets(timestamp, **more), expected)
+    return Expectation(partition.connection, partition.list_offsets(timestamp, **arguments), expected)
 
 
-def _latest(where: Callable[[Fixtures], ProbePartition], **more: int) -> Callable[[Fixtures], Script]:
-    """Make the check of the latest offset."""
+def _latest(choose: Callable[[Fixtures], ProbePartition], **arguments: int) -> Callable[[Fixtures], Script]:
+    """Make the script that lists the latest offset of the partition that `choose` returns.
+
+    `arguments`: more arguments of `ProbePartition.list_offsets`.
+    """
 
     def expectation(fixtures: Fixtures) -> Expectation:
-        partition = where(fixtures)
-        return _listed(partition, LATEST, partition.end, partition.epoch, **more)
+        partition = choose(fixtures)
+        return _listed(partition, LATEST, partition.end, partition.epoch, **arguments)
 
     return one_request(expectation)
 
 
-def _earliest(where: Callable[[Fixtures], ProbePartition], timestamp: int = EARLIEST) -> Callable[[Fixtures], Script]:
-    """Make the check of the earliest offset."""
+def _earliest(choose: Callable[[Fixtures], ProbePartition], timestamp: int = EARLIEST) -> Callable[[Fixtures], Script]:
+    """Make the script that lists the earliest offset of the partition that `choose` returns."""
 
     def expectation(fixtures: Fixtures) -> Expectation:
-        partition = where(fixtures)
+        partition = choose(fixtures)
         return _listed(partition, timestamp, partition.start, epoch_for_offset(*partition.entries, partition.start))
 
     return one_request(expectation)
 
 
-def _by_timestamp(timestamps: Callable[[ProbePartition], Iterable[int]]) -> Callable[[Fixtures], Script]:
-    """Make a script that looks up timestamps: each finds the first record that is no older, with that record's timestamp."""
+def _by_timestamp(choose: Callable[[ProbePartition], Iterable[int]]) -> Callable[[Fixtures], Script]:
+    """Make a script that lists the offset for each of the timestamps that `choose` returns.
+
+    Expects the first record with that timestamp or a later one, with its own timestamp and its epoch; or UNDEFINED for all
+    three.
+    """
 
     def script(fixtures: Fixtures) -> Script:
+        """Expect for each timestamp the first record of the shared log that is not older."""
         partition = fixtures.log()
-        for timestamp in timestamps(partition):
-            offset = next((n for n, at in enumerate(partition.timestamps) if at >= timestamp), UNDEFINED)
+        for timestamp in choose(partition):
+            # The log starts at 0: the index of a timestamp is the offset of its record.
+            offset = next((index for index, record in enumerate(partition.timestamps) if record >= timestamp), UNDEFINED)
             own_timestamp = partition.timestamps[offset] if offset != UNDEFINED else UNDEFINED
             epoch = epoch_for_offset(*partition.entries, offset) if offset != UNDEFINED else UNDEFINED
             expectation = _listed(partition, timestamp, offset, epoch)
@@ -62,7 +80,7 @@ def _by_timestamp(timestamps: Callable[[ProbePartition], Iterable[int]]) -> Call
     return script
 
 
-def _of_the_greatest(fixtures: Fixtures) -> Expectation:
+def _greatest_timestamp(fixtures: Fixtures) -> Expectation:
     """Expect the record with the greatest timestamp, which is the last one here."""
     partition = fixtures.log()
     last = partition.end - 1
@@ -70,22 +88,26 @@ def _of_the_greatest(fixtures: Fixtures) -> Expectation:
     return expectation._replace(expected={**(expectation.expected or {}), "timestamp": partition.timestamps[last]})
 
 
-def _of_none(fixtures: Fixtures) -> Expectation:
+def _greatest_of_empty_log(fixtures: Fixtures) -> Expectation:
+    """Expect no offset for the greatest timestamp of an empty log."""
     partition = fixtures.fresh()
     return _listed(partition, MAX_TIMESTAMP, UNDEFINED, UNDEFINED)
 
 
 def _tiered(fixtures: Fixtures) -> Expectation:
+    """Expect no latest tiered offset: the probe's topics have no remote storage."""
     partition = fixtures.log()
     return _listed(partition, LATEST_TIERED, UNDEFINED, UNDEFINED)
 
 
-def _unknown(fixtures: Fixtures) -> Expectation:
+def _unknown_topic(fixtures: Fixtures) -> Expectation:
+    """Expect that a topic name that no topic has is refused."""
     absent = fixtures.absent()
     return Expectation(absent.connection, absent.list_offsets(LATEST), {"errorCode": errors.UNKNOWN_TOPIC_OR_PARTITION})
 
 
 def _unknown_partition(fixtures: Fixtures) -> Expectation:
+    """Expect that a partition that the topic does not have is refused."""
     partition = fixtures.log()
     return Expectation(
         partition.connection, partition.list_offsets(LATEST, index=7), {"errorCode": errors.UNKNOWN_TOPIC_OR_PARTITION}
@@ -178,7 +200,7 @@ OFFSET_CHECKS = (
         "",
         BY_TIMESTAMP,
         "A timestamp between two records finds the later one.",
-        _by_timestamp(lambda p: [at - TICK // 2 for at in p.timestamps]),
+        _by_timestamp(lambda p: [timestamp - TICK // 2 for timestamp in p.timestamps]),
         LIST,
     ),
     Check(
@@ -202,7 +224,7 @@ OFFSET_CHECKS = (
         "",
         BY_TIMESTAMP,
         "The record with the greatest timestamp is found with its offset (KIP-734).",
-        one_request(_of_the_greatest),
+        one_request(_greatest_timestamp),
         {"ListOffsets": 7},
     ),
     Check(
@@ -210,7 +232,7 @@ OFFSET_CHECKS = (
         "",
         BY_TIMESTAMP,
         "An empty log has no greatest timestamp: offset -1.",
-        one_request(_of_none),
+        one_request(_greatest_of_empty_log),
         {"ListOffsets": 7},
     ),
     Check(
@@ -218,7 +240,7 @@ OFFSET_CHECKS = (
         "",
         "ReplicaManager#fetchOffset",
         "An unknown topic is refused with UNKNOWN_TOPIC_OR_PARTITION.",
-        one_request(_unknown),
+        one_request(_unknown_topic),
         {"ListOffsets": 1},
     ),
     Check(

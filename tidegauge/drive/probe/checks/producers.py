@@ -1,4 +1,9 @@
-"""Checks of idempotent producers (KIP-98): a batch is appended once and in its order."""
+"""Checks of idempotent producers (KIP-98): a batch is appended once and in its order.
+
+A script yields Expectations, each a request and the fields that its response must have. A ProducerScript is the part of it
+that one producer sends to one empty partition; after it, the log must have exactly the batches that were appended. Numbers
+are sequence numbers: that of a batch is the number of its first record, and each record counts one.
+"""
 
 from collections.abc import Callable
 
@@ -19,24 +24,28 @@ REMEMBERED = 5
 
 
 class _Producer:
-    """A producer with its own id."""
+    """An idempotent producer that writes to one partition.
+
+    In its methods, `sequence` is the base sequence of a batch and `records` the number of its records; `epoch` is the
+    producer epoch, counted from the first one that the producer has (`self.epoch`).
+    """
 
     def __init__(self, partition: ProbePartition, producer_id: int, epoch: int) -> None:
         self.partition, self._id, self.epoch = partition, producer_id, epoch
 
     def appended(self, sequence: int, records: int = 1, epoch: int = 0) -> Expectation:
-        """Expect that a batch is appended."""
+        """Expect that a batch is appended at the log end."""
         base = self.partition.end
         expectation = self.sent(sequence, {"errorCode": errors.NONE, "baseOffset": base}, records, epoch)
         self.partition.appended(records)
         return expectation
 
     def refused(self, sequence: int, *codes: int, records: int = 1, epoch: int = 0) -> Expectation:
-        """Expect that a batch is refused with one of the codes."""
+        """Expect that a batch is refused with one of the error codes."""
         return self.sent(sequence, {"errorCode": frozenset(codes)}, records, epoch)
 
     def sent_before(self, sequence: int, records: int = 1, epoch: int = 0) -> None:
-        """Send a batch that the next check takes for granted. Raises UndecidedError where it is refused."""
+        """Send a batch that prepares the next one. Raises UndecidedError where it is refused: it is not what is checked."""
         expectation = self.appended(sequence, records, epoch)
         result = partition_in(expectation.call.name, expectation.connection.request(expectation.call))
         if result["errorCode"] != errors.NONE:
@@ -44,9 +53,10 @@ class _Producer:
             raise UndecidedError(f"a batch with {what} is refused: {error_text(result['errorCode'])}")
 
     def sent(self, sequence: int, expected: ExpectedFields, records: int = 1, epoch: int = 0) -> Expectation:
-        """Send a batch and expect these fields; `epoch` counts from the producer's first epoch."""
+        """Expect that a batch gets a response with the fields `expected`."""
 
         def numbered(batch: RecordBatch) -> RecordBatch:
+            """Return a batch as this producer sends it."""
             return batch._replace(producer_id=self._id, producer_epoch=self.epoch + epoch, base_sequence=sequence)
 
         data = next_batch(self.partition, records, numbered)
@@ -56,32 +66,35 @@ class _Producer:
 ProducerScript = Callable[[_Producer], Script]
 
 
-def _sends(batches: ProducerScript) -> Callable[[Fixtures], Script]:
-    """Make the script of a producer on an empty partition; at the end the log contains what was appended."""
+def _sends(producer_script: ProducerScript) -> Callable[[Fixtures], Script]:
+    """Make the script of a check from the batches of a producer on an empty partition."""
 
     def script(fixtures: Fixtures) -> Script:
-        """Send the batches of a producer, and expect those that were acknowledged in the log."""
+        """Send the batches of the producer, then expect in the log those that were appended and no others."""
         partition = fixtures.fresh()
-        yield from batches(_Producer(partition, *fixtures.producer()))
+        yield from producer_script(_Producer(partition, *fixtures.producer()))
         yield expect_log(partition)
 
     return script
 
 
 def _in_order(producer: _Producer) -> Script:
+    """Expect that batches of one and more records are appended if each continues the numbers of the one before."""
     for sequence, records in ((0, 1), (1, 3), (4, 2)):
         yield producer.appended(sequence, records)
 
 
 def _again(producer: _Producer) -> Script:
+    """Expect that each of the last five batches, sent again, gets its base offset again and is not appended again."""
     for sequence in range(REMEMBERED):
         yield producer.appended(sequence)
+    # Each batch has one record, so its base offset is its sequence number.
     for sequence in range(REMEMBERED):
         yield producer.sent(sequence, {"errorCode": errors.NONE, "baseOffset": sequence})
 
 
 def _hole(producer: _Producer) -> Script:
-    """Expect that sequence numbers after a hole are refused, and the next one is appended."""
+    """Expect that numbers that leave a hole are refused, and the next number is appended."""
     yield producer.appended(0)
     for sequence in (2, 7):
         yield producer.refused(sequence, errors.OUT_OF_ORDER_SEQUENCE_NUMBER)
@@ -89,7 +102,7 @@ def _hole(producer: _Producer) -> Script:
 
 
 def _other_size(producer: _Producer) -> Script:
-    """Expect that a number that was used is refused for a batch of another size: it is no repetition."""
+    """Expect that a used number is refused if the batch has another size: it is no repetition then."""
     yield producer.appended(0)
     yield producer.appended(1)
     yield producer.refused(0, errors.OUT_OF_ORDER_SEQUENCE_NUMBER, errors.DUPLICATE_SEQUENCE_NUMBER, records=2)

@@ -1,5 +1,9 @@
 """Checks of fetch sessions (KIP-227): a response in a session has the partitions that changed, and no others.
 
+A script yields an Expectation (a request and the fields that its response must have) and is sent the fields of the response.
+A full fetch names all partitions and may open a session; an incremental fetch is a request in one. Of the fields expected,
+REPORTED is the tuple of the partitions in the response; if it is a single one, all others are the fields of that partition.
+
 Rules of this file
 
 1. A broker need not have sessions. Where it opens none, the checks of what happens in one are not supported.
@@ -24,12 +28,12 @@ from tidegauge.impl.rules import end_offset_for, fetch_error
 CONTEXT, LEFT_OUT = "FetchManager#newContext", "FetchSession.CachedPartition#maybeUpdateResponseData"
 UPDATE, RESPONSE = "FetchSession#update", "FetchContext#updateAndGenerateResponseData"
 NEEDS = {"Fetch": 7}
-NOBODYS = 1_977_326_743
+UNUSED_ID = 1_977_326_743
 """A session id that is not the probe's. A real session with it is not harmed: its next epoch would have to be the largest,
 which takes 68 years."""
 
 TURNS = 10
-"""Rounds, so that a broker that picks at random passes for one that takes turns in one of 512 runs only."""
+"""Responses in which two partitions must take turns: a broker that picks one at random passes in one of 512 runs only."""
 
 NOT_THERE = 7
 """A partition that the topic does not have."""
@@ -38,33 +42,41 @@ NOT_THERE = 7
 def _expect_partitions(
     session: ProbeSession, *partitions: ProbePartition, call: WireRequest | None = None, **fields: Any
 ) -> Expectation:
-    """Expect that an incremental fetch, by default the next one without changes, gets these partitions, or none."""
+    """Expect that an incremental fetch reports exactly these partitions, which may be none.
+
+    `call`: the fetch, by default the next one of the session without changes; `fields`: more fields of the response.
+    """
     call = session.next() if call is None else call
-    return Expectation(session.connection, call, _session_response(call, session.id, *partitions) | fields)
+    return Expectation(session.connection, call, _session_fields(call, session.id, *partitions) | fields)
 
 
 def _full(partition: ProbePartition, call: WireRequest, *partitions: ProbePartition) -> Expectation:
-    """Expect that a full fetch without a session gets these partitions."""
-    return Expectation(partition.connection, call, _session_response(call, INVALID_SESSION_ID, *partitions))
+    """Expect that `call` gets a response outside of any session (session id 0) with exactly these partitions.
+
+    The call is sent to the leader of `partition`.
+    """
+    return Expectation(partition.connection, call, _session_fields(call, INVALID_SESSION_ID, *partitions))
 
 
-def _session_response(call: WireRequest, session: int, *partitions: ProbePartition) -> WireMessage:
+def _session_fields(call: WireRequest, session_id: int, *partitions: ProbePartition) -> WireMessage:
+    """Return the fields of a response, without an error, to the fetch `call` that reports exactly these partitions."""
     reported = tuple(sorted(partition.place(call.version) for partition in partitions))
-    return {"errorCode": errors.NONE, "sessionId": session, REPORTED: reported}
+    return {"errorCode": errors.NONE, "sessionId": session_id, REPORTED: reported}
 
 
 def _refused(session: ProbeSession, call: WireRequest, code: int) -> Expectation:
+    """Expect that `call`, a fetch in the session, gets an error code and no partitions."""
     return Expectation(session.connection, call, {"errorCode": code, REPORTED: ()})
 
 
 def _read_fields(partition: ProbePartition, offset: int) -> WireMessage:
-    """Return the fields that a response has for a partition that is read from an offset."""
-    batches = [batch for batch in partition.batches if batch[1] >= offset]
+    """Return the fields of a response that reports one partition, read from an offset on."""
+    batches = [(base, last) for base, last in partition.batches if last >= offset]
     return {"highWatermark": partition.end, "logStartOffset": partition.start, "batches": batches}
 
 
 def _begun(fixtures: Fixtures) -> tuple[ProbePartition, ProbeSession]:
-    """Return a partition with a record, and a session at its end."""
+    """Return a new partition with one record, and a new session that fetches it from its log end on."""
     partition = fixtures.fresh()
     append_batch(partition)
     return partition, fixtures.session(partition.connection, partition.fetch(partition.end))
@@ -75,6 +87,7 @@ def _begun(fixtures: Fixtures) -> tuple[ProbePartition, ProbeSession]:
 
 
 def _not_asked_for(fixtures: Fixtures) -> Expectation:
+    """Expect that a full fetch with the final epoch, which asks for no session, reads and opens none."""
     partition = fixtures.log()
     return _full(partition, partition.fetch(0, epoch=FINAL_EPOCH), partition)
 
@@ -87,31 +100,31 @@ def _asked_for(fixtures: Fixtures) -> Script:
 
 
 def _opens(fixtures: Fixtures, partition: ProbePartition, call: WireRequest) -> Script:
-    """Expect that `call`, a full fetch that asks for a session, reads the partition."""
+    """Expect that `call`, a full fetch of one partition that asks for a session, reads; the broker may open a session."""
     offset = call.body["topics"][0]["partitions"][0]["fetchOffset"]
     expected = {"errorCode": errors.NONE, REPORTED: (partition.place(call.version),), **_read_fields(partition, offset)}
-    seen = yield Expectation(partition.connection, call, expected)
-    # A session that the broker did open is closed at the end of the check.
-    if seen["sessionId"] != INVALID_SESSION_ID:
-        fixtures.opened(partition.connection, call, seen)
+    response = yield Expectation(partition.connection, call, expected)
+    # A session that the broker did open has to be closed at the end.
+    if response["sessionId"] != INVALID_SESSION_ID:
+        fixtures.opened(partition.connection, call, response)
 
 
 def _closed(fixtures: Fixtures) -> Script:
-    """Expect that a session is gone after a fetch with the final epoch."""
+    """Expect that a session is gone after a full fetch with the final epoch."""
     partition, session = _begun(fixtures)
     yield _full(partition, session.closing())
     yield _refused(session, session.next(), errors.FETCH_SESSION_ID_NOT_FOUND)
 
 
 def _replaced(fixtures: Fixtures) -> Script:
-    """Expect that a full fetch in a session opens another in its place."""
+    """Expect that a full fetch that names a session closes it, and may open another in its place."""
     partition, session = _begun(fixtures)
     yield from _opens(fixtures, partition, session.replaced())
     yield _refused(session, session.next(), errors.FETCH_SESSION_ID_NOT_FOUND)
 
 
 def _gone(fixtures: Fixtures) -> Script:
-    """Expect that closing or replacing a session that is gone is a full fetch."""
+    """Expect that a full fetch that names a session that is gone, to close or to replace it, is served all the same."""
     partition, session = _begun(fixtures)
     session.connection.request(session.closing())
     yield _full(partition, session.closing())
@@ -123,7 +136,7 @@ def _empty(fixtures: Fixtures) -> Script:
     partition, session = _begun(fixtures)
     yield _full(partition, session.next(forget=[partition]))
     yield _refused(session, session.next(), errors.FETCH_SESSION_ID_NOT_FOUND)
-    session.is_open = False
+    session.is_open = False  # it need not be closed at the end
 
 
 def _two(fixtures: Fixtures) -> Script:
@@ -135,47 +148,50 @@ def _two(fixtures: Fixtures) -> Script:
     append_batch(partition)
     record = _read_fields(partition, partition.end - 1)
     yield _expect_partitions(session, partition, **record)
+    # The first session is one request ahead now: a broker with one epoch for both would refuse the second.
     session.connection.request(session.next())
     yield _expect_partitions(second, partition, **record)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Whose turn it is
+# Which session epochs are served
 
 
 def _unknown(fixtures: Fixtures) -> Expectation:
     """Expect that a session id that was never given out is refused."""
     partition = fixtures.log()
-    call = partition.fetch(partition.end, session=NOBODYS, epoch=LARGEST_EPOCH)
+    call = partition.fetch(partition.end, session=UNUSED_ID, epoch=LARGEST_EPOCH)
     return Expectation(partition.connection, call, {"errorCode": errors.FETCH_SESSION_ID_NOT_FOUND, REPORTED: ()})
 
 
 def _wrong_epoch(fixtures: Fixtures) -> Script:
+    """Expect that session epochs other than 2, the next one, are refused: a used one, later ones, a negative one."""
     # Each epoch in a session of its own: what a refusal does to a session is another check.
     partition = fixtures.fresh()
     for epoch in (1, 3, LARGEST_EPOCH, -5):
         session = fixtures.session(partition.connection, partition.fetch(0))
-        session.connection.request(session.next())
+        session.connection.request(session.next())  # has epoch 1
         yield _refused(session, session.at(epoch), errors.INVALID_FETCH_SESSION_EPOCH)
 
 
 def _goes_on(fixtures: Fixtures) -> Script:
-    """Expect that a session goes on after a request with a wrong epoch was refused."""
+    """Expect that a session goes on, with the same next epoch, after a request with a wrong epoch was refused."""
     partition, session = _begun(fixtures)
-    refused = session.connection.request(session.at(session.epoch + 1))
-    if refused["errorCode"] == errors.NONE:
+    refusal = session.connection.request(session.at(session.epoch + 1))
+    # That a wrong epoch is not refused is the failure of another check.
+    if refusal["errorCode"] == errors.NONE:
         raise UndecidedError("a wrong session epoch is not refused: there is no refusal to go on from")
     append_batch(partition)
     yield _expect_partitions(session, partition, **_read_fields(partition, partition.end - 1))
 
 
 def _by_name_or_by_id(fixtures: Fixtures) -> Script:
-    """Expect that a session of versions with topic ids refuses one with names, and the other way round."""
+    """Expect that a session that began with topic ids refuses a fetch with topic names, and the other way round."""
     partition = fixtures.fresh()
     by_id, by_name = partition.version("Fetch", 13), partition.version("Fetch", at_most=BY_NAME)
-    for own, foreign in ((by_id, by_name), (by_name, by_id)):
-        session = fixtures.session(partition.connection, partition.fetch(0, version=own))
-        call = partition.fetch(0, session=session.id, epoch=session.epoch, version=foreign)
+    for opening_version, other_version in ((by_id, by_name), (by_name, by_id)):
+        session = fixtures.session(partition.connection, partition.fetch(0, version=opening_version))
+        call = partition.fetch(0, session=session.id, epoch=session.epoch, version=other_version)
         yield _refused(session, call, errors.FETCH_SESSION_TOPIC_ID_ERROR)
 
 
@@ -184,7 +200,7 @@ def _by_name_or_by_id(fixtures: Fixtures) -> Script:
 
 
 def _unchanged(fixtures: Fixtures) -> Script:
-    """Expect that a partition of which nothing has changed is in no response, whether the request names it or not."""
+    """Expect that a partition that has not changed is in no response, whether the request names it or not."""
     partition, session = _begun(fixtures)
     yield _expect_partitions(session)
     yield _expect_partitions(session, call=session.next(partition.fetch(partition.end)))
@@ -192,7 +208,7 @@ def _unchanged(fixtures: Fixtures) -> Script:
 
 
 def _records(fixtures: Fixtures) -> Script:
-    """Expect new records in each response: a session reads from the offset that was named last, until another is named."""
+    """Expect new records in each response, until a request names a later offset: the session keeps the last one named."""
     partition, session = _begun(fixtures)
     append_batch(partition)
     for _ in range(2):
@@ -205,6 +221,7 @@ def _high_watermark(fixtures: Fixtures) -> Script:
     partition, session = _begun(fixtures)
     for _ in range(2):
         append_batch(partition)
+        # The fetch names the new log end, so that there are no records to report.
         call = session.next(partition.fetch(partition.end))
         yield _expect_partitions(session, partition, call=call, **_read_fields(partition, partition.end))
         yield _expect_partitions(session)
@@ -220,6 +237,7 @@ def _log_start(fixtures: Fixtures) -> Script:
 
 
 def _others(fixtures: Fixtures) -> Script:
+    """Expect that of two partitions in a session only the one that was written to is reported."""
     first, second = fixtures.pair()
     for changed in (first, second):
         session = fixtures.session(first.connection, first.fetch(first.end), second.fetch(second.end))
@@ -236,7 +254,7 @@ def _added(fixtures: Fixtures) -> Script:
 
 
 def _forgotten(fixtures: Fixtures) -> Script:
-    """Expect that a forgotten partition is reported no more, and the other one still is."""
+    """Expect that a partition that leaves the session is reported no more, and the other one still is."""
     first, second = fixtures.pair()
     session = fixtures.session(first.connection, first.fetch(0), second.fetch(0))
     append_batch(second)
@@ -246,15 +264,19 @@ def _forgotten(fixtures: Fixtures) -> Script:
 
 
 def _each_time(
-    fetch_of: Callable[[ProbePartition], WireRequest], seen: Callable[[ProbePartition], WireMessage]
+    make_fetch: Callable[[ProbePartition], WireRequest], expected_fields: Callable[[ProbePartition], WireMessage]
 ) -> Callable[[Fixtures], Script]:
-    """Make a script in which every incremental fetch gets what the full fetch got."""
+    """Make a script in which every incremental fetch gets what the full fetch got: an error, or a divergence.
+
+    `make_fetch` returns the full fetch, `expected_fields` the fields of its response; both are given the partition.
+    """
 
     def script(fixtures: Fixtures) -> Script:
-        """Expect in each response of the session what the full fetch was answered with."""
+        """Open a session with the fetch, and expect the fields of the first response in two more, which name nothing."""
         partition = fixtures.log()
-        session, wanted = fixtures.session(partition.connection, fetch_of(partition)), seen(partition)
+        session, wanted = fixtures.session(partition.connection, make_fetch(partition)), expected_fields(partition)
         first = session_response(session.opened)
+        # Rule 3 of this file.
         if any(first.get(name) != value for name, value in wanted.items()):
             raise UndecidedError(f"a full fetch is answered otherwise: {error_text(first['errorCode'])}")
         for _ in range(2):
@@ -266,29 +288,33 @@ def _each_time(
 
 
 def _diverging(partition: ProbePartition) -> WireMessage:
-    end = end_offset_for(*partition.entries, partition.end, partition.epoch)
-    return {"errorCode": errors.NONE, "divergingEpoch": end, "batches": []}
+    """Return the fields of a response to a fetch beyond the log end in the leader's own epoch: the end of that epoch."""
+    epoch_and_end = end_offset_for(*partition.entries, partition.end, partition.epoch)
+    return {"errorCode": errors.NONE, "divergingEpoch": epoch_and_end, "batches": []}
 
 
 def _fenced(partition: ProbePartition) -> WireMessage:
+    """Return the fields of a response to a fetch with a current leader epoch that the leader does not know yet."""
     return {"errorCode": fetch_error(partition.epoch + 1, partition.epoch, serves=True, assigned=True, fences=True)}
 
 
 def _turns(fixtures: Fixtures) -> Script:
-    """Expect that two partitions with a batch each are reported in turn where there is room for one batch."""
+    """Expect that two partitions with a batch each are reported in turn where max bytes has room for one batch."""
     first, second = fixtures.pair()
     for partition in (first, second):
         append_batch(partition)
     session = fixtures.session(first.connection, *(partition.fetch(0, max_bytes=1) for partition in (first, second)))
     call = session.next()
-    places = {(partition.place(call.version),) for partition in (first, second)}
-    reported: Iterable[tuple[str]] = places
+    # Values of REPORTED, each a tuple with one partition. Either may be first; from then on only the other may be next.
+    both = {(partition.place(call.version),) for partition in (first, second)}
+    allowed: Iterable[tuple[str]] = both
     for _ in range(TURNS):
-        seen = yield _expect_partitions(session, call=call, **{REPORTED: frozenset(reported)}, batches=[(0, 0)])
-        reported, call = places - {seen[REPORTED]}, session.next()
+        fields = yield _expect_partitions(session, call=call, **{REPORTED: frozenset(allowed)}, batches=[(0, 0)])
+        allowed, call = both - {fields[REPORTED]}, session.next()
 
 
 def _row(name: str, source: str, says: str, script: Callable[[Fixtures], Script], rule: str = "", **needs: int) -> Check:
+    """Make a check of the group "sessions"; `needs`: lowest versions of requests, besides Fetch 7 for sessions."""
     return Check(f"sessions.{name}", rule, source, says, script, NEEDS | needs)
 
 

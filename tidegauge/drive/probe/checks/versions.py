@@ -1,4 +1,8 @@
-"""Checks that a broker supports the versions that it offers (KIP-35, KIP-511)."""
+"""Checks that a broker supports the versions that it offers (KIP-35, KIP-511).
+
+A script yields an Expectation (a request and the fields that its response must have) and is sent the fields of the response.
+Most scripts here send one kind of request in each version; a VersionedRequest makes it, for a partition and a version.
+"""
 
 from collections.abc import Callable
 
@@ -11,15 +15,20 @@ from tidegauge.drive.wire.frames import API_VERSIONS, WireRequest
 from tidegauge.impl import errors
 
 API_VERSIONS_KEY = 18
-NOBODY_HAS = 30_000
+"""The API key of ApiVersions."""
+FAR_VERSION = 30_000
+"""A version that no request has."""
 
 VersionedRequest = Callable[[ProbePartition, int], tuple[WireRequest, ExpectedFields]]
+"""Makes a request about a partition in a version; returns it with the fields that its response must have."""
 
 
 def _every_version(name: str, make_request: VersionedRequest) -> Callable[[Fixtures], Script]:
-    """Make the check of a request in each version that the broker offers."""
+    """Make the script that sends a request in each version that the broker offers of it."""
 
     def script(fixtures: Fixtures) -> Script:
+        """Send the request in each version, and expect its fields and no error."""
+        # Other checks read the shared log, so nothing may be written to it.
         partition = fixtures.fresh() if name == "Produce" else fixtures.log()
         for version in partition.connection.versions[name]:
             call, expected = make_request(partition, version)
@@ -41,15 +50,15 @@ def _offsets_for_leader_epoch(partition: ProbePartition, version: int) -> tuple[
 
 
 def _produce(partition: ProbePartition, version: int) -> tuple[WireRequest, ExpectedFields]:
-    """Return a Produce request in this version, and what its response must say."""
+    """Return a Produce request, and count its record as written: it is appended at the log end."""
     base = partition.end
     call = partition.produce(next_batch(partition), version=version)
     partition.appended()
     return call, {"baseOffset": base}
 
 
-# These change nothing: a topic that is there is not created, one that is not there is not deleted. A broker that is not the
-# controller may say that instead.
+# These change nothing: a topic that exists is not created, one that does not exist is not deleted. A broker that is not the
+# controller may refuse with NOT_CONTROLLER instead.
 
 
 def _metadata(partition: ProbePartition, version: int) -> tuple[WireRequest, ExpectedFields]:
@@ -74,7 +83,8 @@ def _delete_records(partition: ProbePartition, version: int) -> tuple[WireReques
 
 
 def _init_producer_ids(fixtures: Fixtures) -> Script:
-    # The first one waits until the coordinator is loaded.
+    """Request a producer id in each version that the broker offers."""
+    # This waits until the broker has loaded its coordinator; before that a request may be refused.
     fixtures.producer()
     for version in fixtures.first.versions["InitProducerId"]:
         call = WireRequest("InitProducerId", version, {"transactionalId": None, "transactionTimeoutMs": 60_000})
@@ -82,45 +92,51 @@ def _init_producer_ids(fixtures: Fixtures) -> Script:
 
 
 def _newer(fixtures: Fixtures) -> Script:
-    """Expect that a version of ApiVersions that nobody has is answered with those that the broker has."""
-    # The response to a version that the broker does not have is in version 0 (KIP-511).
+    """Expect that ApiVersions in a version that no broker has is refused, with the versions that this broker has.
+
+    The response is in version 0 (KIP-511).
+    """
     connection = fixtures.first
-    # A broker need not list the request that it lists all others in.
-    own = connection.versions.get(API_VERSIONS, range(1))
-    # Of a newer client: the header of all since version 3.
+    # The response to ApiVersions need not list ApiVersions itself; every broker has version 0.
+    own_versions = connection.versions.get(API_VERSIONS, range(1))
+    # As a newer client would: with the header and the body that the newest version has.
     newest = api_versions_call(shipped_messages().versions(f"{API_VERSIONS}Request").stop - 1)
-    seen = yield Expectation(connection, newest, {"errorCode": errors.UNSUPPORTED_VERSION}, NOBODY_HAS)
-    listed = [api for api in seen["apiKeys"] if api["apiKey"] == API_VERSIONS_KEY]
-    if not listed or listed[0]["maxVersion"] < own.stop - 1:
-        raise FailedError(f"apiKeys: expected the versions of {API_VERSIONS}; seen {seen['apiKeys']}")
+    fields = yield Expectation(connection, newest, {"errorCode": errors.UNSUPPORTED_VERSION}, FAR_VERSION)
+    listed = [api for api in fields["apiKeys"] if api["apiKey"] == API_VERSIONS_KEY]
+    if not listed or listed[0]["maxVersion"] < own_versions.stop - 1:
+        raise FailedError(f"apiKeys: expected the versions of {API_VERSIONS}; seen {fields['apiKeys']}")
 
 
 def _offered(fixtures: Fixtures) -> Script:
-    """Expect that each request is offered once, with a lowest and a highest version."""
-    seen = yield Expectation(fixtures.first, api_versions_call(fixtures.first.own_version), {"errorCode": errors.NONE})
-    keys = [api["apiKey"] for api in seen["apiKeys"]]
+    """Expect that the response to ApiVersions lists each request once, with a lowest and a highest version."""
+    fields = yield Expectation(fixtures.first, api_versions_call(fixtures.first.own_version), {"errorCode": errors.NONE})
+    keys = [api["apiKey"] for api in fields["apiKeys"]]
     if len(set(keys)) != len(keys):
         raise FailedError(f"apiKeys: expected each request once; seen {sorted(keys)}")
-    wrong = [api for api in seen["apiKeys"] if not 0 <= api["minVersion"] <= api["maxVersion"]]
+    wrong = [api for api in fields["apiKeys"] if not 0 <= api["minVersion"] <= api["maxVersion"]]
     if wrong:
         raise FailedError(f"apiKeys: expected a lowest and a highest version of each; seen {wrong}")
 
 
 def _closed(fixtures: Fixtures) -> Expectation:
+    """Expect that a ListOffsets request in a version that is not offered ends the connection."""
     partition = fixtures.log()
-    return Expectation(partition.connection, partition.list_offsets(LATEST), CLOSED, NOBODY_HAS)
+    return Expectation(partition.connection, partition.list_offsets(LATEST), CLOSED, FAR_VERSION)
 
 
 def _row(name: str, make_request: VersionedRequest) -> Check:
+    """Make the check of a request, called `name`, in each version that the broker offers."""
     return _row_of_script(name, _every_version(name, make_request))
 
 
 def _row_of_script(name: str, script: Callable[[Fixtures], Script]) -> Check:
+    """Make the check of a request in each version from a script that sends them all."""
     says = f"Every version of {name} that is offered is answered in that version, to the last byte."
     return Check(f"versions.{_hyphened(name)}", "", f"{name}Response#data", says, script, {name: 0})
 
 
 def _hyphened(name: str) -> str:
+    """Return the name of a request as a check's id has it: ListOffsets becomes list-offsets."""
     return "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("-")
 
 

@@ -279,7 +279,7 @@ def capture_of(name: str, logs: FoundLogs, before: CarryOver = NO_CARRY_OVER) ->
         for generation, in_one_order in merged.items()
     ]
     brokers = {broker for trace in traces for broker in trace.config.nodes}
-    # Only to tell which steps of other nodes come before a gap that reaches the end of the log, clocks are compared.
+    # Clocks are compared only to tell which steps of other nodes come before a gap that reaches the end of the log.
     endless = any(gap.end == AFTER_ALL_LINES for gap in reading.gaps)
     clocks = ahead(step for node in nodes for step in node.broker.steps) if endless else {}
     gaps = CaptureGaps(reading.gaps)

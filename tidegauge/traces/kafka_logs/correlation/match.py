@@ -96,11 +96,13 @@ def match_summaries(sends: Iterable[Send], fetches: Mapping[int, list[LoggedFetc
             for send in sorted(
                 of_session[fetch.replica, leader, fetch.session], key=lambda candidate: candidate.session_epoch
             ):
-                if send.session_epoch >= missing and send.session_epoch - send.requests < last:
-                    # This send and those it stands for begin after the next request that is missing: no send has that one.
-                    if send.session_epoch - send.requests >= missing:
+                send_first, send_last = send.session_epoch - send.requests + 1, send.session_epoch
+                # The two have a request in common that no send before had.
+                if send_last >= missing and send_first <= last:
+                    # No send has the requests from the missing one to this send's first.
+                    if send_first > missing:
                         matches.broken.add(id(fetch))
-                    missing = send.session_epoch + 1
+                    missing = send_last + 1
                     if missing > last:
                         matches.sent[id(fetch)] = send
     return matches

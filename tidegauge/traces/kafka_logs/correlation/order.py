@@ -472,7 +472,7 @@ def take(row: Row, at: int, replica: Replica, brokers: Brokers) -> tuple[int, Re
             removed = replica.isr & ~isr
             if any(removed >> peer & 1 and end == replica.leo != UNKNOWN for peer, end in enumerate(replica.counted)):
                 broken = BREAKS_RULE
-        after = replica._replace(leo=leo, hw=hw, pending=max(isr, 0), cause=-1)
+        after = replica._replace(leo=leo, hw=hw, pending=max(isr, 0), cause=-1)  # UNKNOWN is below 0: no pending ISR
     elif kind == EXPAND:
         isr, partition_epoch = values
         broken = broken if _proposes(partition_epoch, replica) else BREAKS_RULE
@@ -651,6 +651,7 @@ class _Node:
     __slots__ = ("choices", "depth", "point")
 
     def __init__(self, point: _Point, depth: int, choices: Iterator[Choice]) -> None:
+        """Note the point, and what may come next there."""
         # The choices must not refer to the node: that is a cycle, and no cycle is collected while logs are read.
         self.point, self.depth, self.choices = point, depth, choices
 
@@ -675,7 +676,7 @@ class _Search:
 
     def run(self, placement: Placement) -> list[Choice]:
         """Return all rows in the order that was found, each with the replica behind it; note stuck steps in `placement`."""
-        taken: list[Choice] = []
+        sequence: list[Choice] = []
         begin = _Point(0, frozenset(), self.begin)
         stack = [_Node(begin, 0, self._choices(begin))]
         dead: set[_Point] = set()
@@ -687,26 +688,26 @@ class _Search:
             node = stack[-1]
             choice = next(node.choices, None)
             if choice is not None:
-                taken.append(choice)
-                point = self._after(node.point, *choice, taken)
+                sequence.append(choice)
+                point = self._after(node.point, *choice, sequence)
                 if dead and point in dead:
-                    del taken[node.depth :]
+                    del sequence[node.depth :]
                     continue
-                stack.append(_Node(point, len(taken), self._choices(point)))
+                stack.append(_Node(point, len(sequence), self._choices(point)))
                 # The search goes back ROWS_BACK rows at most: what was taken before them stays.
-                if len(taken) - stack[0].depth > 2 * ROWS_BACK:
-                    stack = [recent for recent in stack if len(taken) - recent.depth <= ROWS_BACK]
+                if len(sequence) - stack[0].depth > 2 * ROWS_BACK:
+                    stack = [recent for recent in stack if len(sequence) - recent.depth <= ROWS_BACK]
                     dead.clear()
                     furthest, taken_back = -1, 0
                 continue
             # No choice is left here: the search goes back by one node.
-            if len(taken) > furthest:
-                furthest, stuck = len(taken), node
+            if len(sequence) > furthest:
+                furthest, stuck = len(sequence), node
             dead.add(node.point)
             taken_back += 1
             if len(stack) > 1 and taken_back <= limit:
                 stack.pop()
-                del taken[stack[-1].depth :]
+                del sequence[stack[-1].depth :]
                 continue
             # No order fits, or none was found within the limit. One step is given up: it goes where its stamp puts it.
             at, broken = self._blocking(stuck.point)
@@ -717,11 +718,11 @@ class _Search:
                 limit = max(limit // 2, LEAST_TAKEN_BACK)
             self.given_up.add(at)
             placement.stuck.append((self.rows[at].step, broken))
-            del taken[stack[0].depth :]
+            del sequence[stack[0].depth :]
             stack = [_Node(stack[0].point, stack[0].depth, self._choices(stack[0].point))]
             dead.clear()
             furthest, taken_back = -1, 0
-        return taken
+        return sequence
 
     def _after(self, point: _Point, at: int, replica: Replica, sequence: list[Choice]) -> _Point:
         """Return a point behind row `at`, which was taken at `point` and left `replica`.
@@ -855,9 +856,10 @@ class _Search:
             broken, after = self._take(at, replica)
             # Its response was read, then another thread raised, then the fetch was counted: there is no event for a count at
             # a later high watermark than that of its response, so this comes last.
-            response_taken = 0 <= row.response < point.first_open or row.response in point.taken_ahead
-            if broken == BREAKS_VALUE and row.kind == COUNT and response_taken:
-                last_resort.append((at, after))
+            if broken == BREAKS_VALUE and row.kind == COUNT:
+                response_taken = 0 <= row.response < point.first_open or row.response in point.taken_ahead
+                if response_taken:
+                    last_resort.append((at, after))
             # Its line names the log end and high watermark before its fetcher was removed, which may have gone on.
             if broken == BREAKS_VALUE and row.kind == FOLLOW and replica.role == FOLLOWS:
                 last_resort.append((at, after._replace(leo=replica.leo, hw=replica.hw)))
@@ -1085,9 +1087,10 @@ def _events(rows: Sequence[Row], sequence: Sequence[Choice], begin: Replica) -> 
     events: list[LoggedStep] = []
     filled: Filled = {}
     for number, (at, after) in enumerate(sequence):
-        row, found = rows[at], states[number]
+        row, state = rows[at], states[number]
         step = row.step
-        # It has no high watermark to fill in. (In a place, 0 and 1 are for steps that were not ordered here: + 2.)
+        # It only shows something, so it has no high watermark to fill in. In a place, 0 and 1 are for steps that are not
+        # ordered here: so `number + 2`.
         if row.kind >= RESPONSE and row.kind != REFUSED and step.joins is None:
             step.place = (step.run, lines[number], number + 2, step.time)
             events.append(step)
@@ -1096,7 +1099,7 @@ def _events(rows: Sequence[Row], sequence: Sequence[Choice], begin: Replica) -> 
         if step.name in (KEPT, FORGOTTEN) or (row.kind == RAISE and at in raising):
             continue
         # The replica was deleted after its proposal: nobody takes the response.
-        if row.kind == ISR and found.role == ABSENT and step.fields.get("error"):
+        if row.kind == ISR and state.role == ABSENT and step.fields.get("error"):
             continue
         # A response that was read before its fetch was counted is part of the event of the fetch.
         if step.joins is not None and number < number_of_joined.get(id(step.joins), -1):
@@ -1107,13 +1110,13 @@ def _events(rows: Sequence[Row], sequence: Sequence[Choice], begin: Replica) -> 
         if step.name == "BecomeFollower":
             # Its fetcher had gone on after the line took the values (see `_fitting`): at this place they are wrong.
             _, leo, hw = row.values
-            if not (_may_be(found.leo, leo) and _may_be(found.hw, hw)):
+            if not (_may_be(state.leo, leo) and _may_be(state.hw, hw)):
                 step.fields.pop("leo", None)
                 step.fields.pop("hw", None)
         if step.name in _CHANGES_HIGH_WATERMARK:
             raised = rows[credited[at]] if at in credited else None
             # An append or fetch between a fetch and the raise that it allowed finds that high watermark.
-            before = found.due if found.cause == after.cause >= 0 and row.kind in (APPEND, COUNT) else found.hw
+            before = state.due if state.cause == after.cause >= 0 and row.kind in (APPEND, COUNT) else state.hw
             if raised is not None or not step.in_flight:
                 _fill_high_watermark(step, before, after.hw, None if raised is None else _raise_of(raised), filled)
         # Its raise is in the event of the step that is credited with it: here the high watermark does not change any more.
@@ -1130,10 +1133,10 @@ def _credited(rows: Sequence[Row], sequence: Sequence[Choice], states: Sequence[
     `states` are the replicas before each row of the sequence, and the last one.
     """
     credited: dict[int, int] = {}
-    for (at, _), found in zip(sequence, states, strict=False):
+    for (at, _), state in zip(sequence, states, strict=False):
         row = rows[at]
-        if found.cause >= 0 and (row.kind == RAISE or _raises_due(row, found)):
-            credited.setdefault(found.cause, at)
+        if state.cause >= 0 and (row.kind == RAISE or _raises_due(row, state)):
+            credited.setdefault(state.cause, at)
         elif row.kind == RAISE and row.step.follows:
             # Nothing allowed it, so it is of the step whose thread printed it: the judge says what that lacked.
             credited.update((cause, at) for cause in row.follows if rows[cause].step in row.step.follows)

@@ -51,8 +51,11 @@ class _KnownProcess(NamedTuple):
 def unlogged_processes(
     nodes: Sequence[Node], fetches: Mapping[int, Sequence[LoggedFetch]], matched: Mapping[int, Send]
 ) -> Iterator[Gap]:
-    """Yield a gap for each process of a node that other nodes name and that no line of its own begins."""
-    # -1 stands for none.
+    """Yield a gap for each process of a node that other nodes name and that no line of its own begins.
+
+    `fetches` are those of request logs, by leader.
+    """
+    # A broker epoch of -1 stands for none.
     with_broker_epoch = [
         fetch
         for of_leader in fetches.values()
@@ -268,15 +271,15 @@ class _Recorded:
 
     def _tie(self, step: LoggedStep, peer: int, offset: object) -> Send | None:
         """Tie a recorded fetch to the first send left of follower `peer` at `offset`; return that, None if there is none."""
-        left = self._left.get(step.tp, [])
-        for send in left:
+        untied = self._left.get(step.tp, [])
+        for send in untied:
             # A full fetch may name a session of an earlier process of the leader, which it gives up (see `_sessions`).
             session_run = self._sessions.get(send.session, step.run)
             fits_process = session_run == step.run or (send.session_epoch <= 0 and session_run < step.run)
             if send.node == peer and send.requested[step.tp].offset == offset and fits_process:
                 step.depends_on += (("sent", id(send)),)
                 step.provides += (("handled", send.node, send.run), ("answered", id(send)))
-                left.remove(send)
+                untied.remove(send)
                 self._runs[id(send)] = step.run
                 return send
         return None
@@ -692,22 +695,24 @@ def _inferred_proposals(
         if not run.served_on:
             continue
         own = [step for step in leader.broker.steps if step.run == run.number and step.tp == judged.tp]
-        known, pending = _state_at_the_end(own)
+        leader_state, pending = _state_at_the_end(own)
         place = (run.number, AFTER_LINES, MUST_HAVE_ANSWERED, min([run.last, *later]))
         learns: list[LoggedStep] = []
         # A leader that became a follower since has no known epoch.
-        if based_on is not None and known.get("leader_epoch") == based_on.fields["leader_epoch"]:
-            epoch = known.get("partition_epoch")
+        if based_on is not None and leader_state.get("leader_epoch") == based_on.fields["leader_epoch"]:
+            epoch = leader_state.get("partition_epoch")
             # With a proposal in flight it reads the metadata that it knows once more, and may propose again (finding F3).
             if isinstance(epoch, int) and epoch < _partition_epoch(based_on) + pending and "isr" in based_on.fields:
-                known = {name: based_on.fields[name] for name in ("leader_epoch", "partition_epoch", "isr")}
-                learns = [LoggedStep(leader.id, judged.tp, "BecomeLeader", dict(known), based_on.at, run.last, place)]
+                leader_state = {name: based_on.fields[name] for name in ("leader_epoch", "partition_epoch", "isr")}
+                learns = [LoggedStep(leader.id, judged.tp, "BecomeLeader", dict(leader_state), based_on.at, run.last, place)]
                 learns[0].depends_on += (("metadata", judged.tp, _partition_epoch(based_on)),)
-        old, new = known.get("isr"), judged.fields.get("isr")
-        same_epochs = all(known.get(name, ()) == judged.fields.get(name) for name in ("leader_epoch", "partition_epoch"))
+        old, new = leader_state.get("isr"), judged.fields.get("isr")
+        same_epochs = all(
+            leader_state.get(name, ()) == judged.fields.get(name) for name in ("leader_epoch", "partition_epoch")
+        )
         if not same_epochs or not isinstance(old, tuple) or not isinstance(new, tuple):
             continue
-        fields: Fields = {"isr": new, "partition_epoch": known["partition_epoch"]}
+        fields: Fields = {"isr": new, "partition_epoch": leader_state["partition_epoch"]}
         # A leader proposes one new member, or fewer members; anything else it cannot have made (unmatched.py).
         joins, leaves = set(new) - set(old), set(old) - set(new)
         if len(joins) == 1 and not leaves:

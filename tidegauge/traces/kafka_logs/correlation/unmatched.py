@@ -217,6 +217,7 @@ def _requests_without_line(node: Node) -> Iterator[Gap]:
         if "div_epoch" in step.fields or not isinstance(step.fields.get("peer"), int):
             continue
         run = run_of(node, step.time)
+        # After its signal to stop, a process may have served without logging (rule 2).
         if not run.served_on or run.logs_until > step.time:
             # Requests are logged when they are answered; the line of the fetch would stand near, before or behind.
             begin, end = spot(node, step.time - UNLOGGED_AT_END // 2), _after(node, step.time + UNLOGGED_AT_END // 2)

@@ -198,7 +198,7 @@ class Selection:
         """Note what a line about a partition shows also to shards that do not read it: its kind, the name of a topic id."""
         kinds = self.kinds.setdefault(line.file, {}).setdefault(self.shard_of(tp), set())
         if len(kinds) < len(KIND_TEXTS):
-            kinds.update(what for what, words in KIND_TEXTS.items() if what not in kinds and words in line.message)
+            kinds.update(kind for kind, words in KIND_TEXTS.items() if kind not in kinds and words in line.message)
         topic_id = TOPIC_ID.search(line.message)
         if topic_id is not None:
             self.names[topic_id[1]] = tp.rpartition("-")[0]
@@ -214,8 +214,8 @@ class Selection:
             if api is not None and int(api[1]) == FETCH and of_metadata_log(document["request"]):
                 return _NOTHING
             shards: set[int | None] = set()
-            # What is left for no shard has topic ids without a name so far.
-            rest, has_unnamed = self._slim(line, document, None, shards)
+            # With the partitions of no shard only topics are left whose ids have no name so far: every shard reads those.
+            for_others, has_unnamed = self._slim(line, document, None, shards)
             named = {shard: self._slim(line, document, shard)[0] for shard in shards if shard is not None}
             body, response = document["request"], document["response"]
             of_follower = replica_of(body) >= 0 and api is not None and int(api[1]) == FETCH
@@ -227,7 +227,7 @@ class Selection:
             request = SessionRequest((str(session),), session, epoch, opens) if of_follower else None
         except NOT_KAFKAS:
             return LineByShard(rest=line)  # malformed: reported where it is parsed
-        return LineByShard(named, rest if has_unnamed or of_follower else None, request, has_unnamed)
+        return LineByShard(named, for_others if has_unnamed or of_follower else None, request, has_unnamed)
 
     def _slim(
         self, line: Line, document: Any, shard: int | None, shards: set[int | None] | None = None

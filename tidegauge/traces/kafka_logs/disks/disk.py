@@ -341,7 +341,7 @@ def observe(node: Node, ends_early: bool) -> list[Problem]:
         node.folder, node.label, {tp: replica.epochs for tp, replica in node.broker.replicas.items()}
     )
     run = node.runs[-1]
-    place = (run.number, END, 1, run.last)
+    place = (run.number, END, 1, run.last)  # just after its Stop, at (run, END, 0, 0)
     for tp, observations in sorted(observed.items()):
         if tp in node.broker.replicas:
             node.broker.steps += [
@@ -363,14 +363,14 @@ def beyond_the_lines(node: Node, controller: Node | None) -> Iterator[Gap]:
         replica = node.broker.replicas[step.tp]
         cache = step.fields.get("epochs")
         latest_on_disk = _epoch_learned_after_lines(node, controller, step.tp, latest_epoch(cache))
-        for what, logged, on_disk in (
+        for name, logged, on_disk in (
             ("leo", replica.leo, step.fields.get("leo")),
             ("hw", replica.last_hw, step.fields.get("hw")),
             ("entry", latest_epoch(replica.epochs), latest_epoch(_if_continues(replica.epochs, cache))),
             ("entry", _latest_epoch_of_role(node, step.tp), latest_on_disk),
         ):
             if logged is not None and isinstance(on_disk, int) and on_disk > logged:
-                why = f"{WORDS[what]} {on_disk} on disk, and no line goes beyond {logged} ({step.at})"
+                why = f"{WORDS[name]} {on_disk} on disk, and no line goes beyond {logged} ({step.at})"
                 yield Gap(node.id, EVERYTHING, last_line, END_OF_LOG, (node.runs[-1].last, None), why)
 
 

@@ -45,7 +45,7 @@ class DumpedReplica:
 
     @property
     def runs(self) -> tuple[EpochRun, ...]:
-        """Its records as runs of one epoch each: batches in a row that share an epoch are joined."""
+        """Return its records as runs of one epoch each: batches in a row that share an epoch are joined."""
         joined: list[EpochRun] = []
         for run in (run for _, runs in sorted(self.segments.items()) for run in runs):
             if joined and joined[-1].epoch == run.epoch:

@@ -115,9 +115,11 @@ def _received(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _appended(broker: LoggedBroker, parsed: ParsedLine) -> None:
-    """Take `Appended message set`, of a fetcher thread or of a producer's request."""
+    """Take `Appended message set`: add the records to the response that the fetcher thread handles.
+
+    In other threads the same line is of a leader's append.
+    """
     step = broker.opened(parsed, "HandleFetchResponse")
-    # The same line is printed for a producer's append at a leader.
     if step is None and not parsed.line.thread.startswith(FETCHER_THREAD):
         leader.append(broker, parsed)
         return

@@ -141,7 +141,7 @@ _REPORTED_BY: Mapping[str, frozenset[str]] = {
 }
 """By value, the kinds of lines that show it: if a later line contradicts it, lines are missing after the last of these."""
 _SHOWS: Mapping[str, tuple[str, ...]] = {
-    kind: tuple(what for what, lines in _REPORTED_BY.items() if kind in lines)
+    kind: tuple(value for value, lines in _REPORTED_BY.items() if kind in lines)
     for kind in frozenset[str]().union(*_REPORTED_BY.values())
 }
 """By kind of line, the values that it shows."""
@@ -205,7 +205,7 @@ class GapDetector:
         else:
             self._status = "SHUTDOWN"
         self._last_line_about.clear()
-        self._last_line_about |= {(f"{what} before", tp): last for (what, tp), (_, last) in self._on_disk.items()}
+        self._last_line_about |= {(f"{name} before", tp): last for (name, tp), (_, last) in self._on_disk.items()}
         self._first = (spot, line.time)
 
     def end_process(self, line: Line, clean: bool | None, followed: bool) -> None:
@@ -232,9 +232,9 @@ class GapDetector:
             # A 4.x process that was told to stop goes on serving without lines (process.py): its disk may have more.
             if serves_on and replica.leader is not None:
                 continue
-            for what, value in (("leo", replica.leo), ("hw", replica.hw), ("entry", latest_epoch(replica.epochs))):
+            for name, value in (("leo", replica.leo), ("hw", replica.hw), ("entry", latest_epoch(replica.epochs))):
                 if value is not None:
-                    self._on_disk[what, tp] = value, self._last_line_about.get((what, tp), self._first)
+                    self._on_disk[name, tp] = value, self._last_line_about.get((name, tp), self._first)
 
     def check(self, parsed: ParsedLine) -> None:
         """Check a line; each break becomes a gap since the last line that showed the value.
@@ -305,8 +305,8 @@ class GapDetector:
 
     def _note_line(self, parsed: ParsedLine, here: SpotAndTime) -> None:
         """Note the line, which stands `here`, as the last one that shows its values, and what it says of roles."""
-        for what in _SHOWS.get(parsed.kind, ()):
-            self._last_line_about[what, parsed.tp] = here
+        for name in _SHOWS.get(parsed.kind, ()):
+            self._last_line_about[name, parsed.tp] = here
         if parsed.kind == "sending":
             self._last_line_about["send", parsed.line.thread] = here
         elif parsed.kind == "status-changed":
@@ -447,16 +447,18 @@ class GapDetector:
             if replica.loaded:
                 yield Break(EVERYTHING, ("load", parsed.tp), "a replica is loaded twice by one process")
 
-    def _more_on_disk(self, loaded: int, what: str, tp: str, logger: str = LOG) -> Iterator[Break]:
+    def _more_on_disk(self, loaded: int, name: str, tp: str, logger: str = LOG) -> Iterator[Break]:
         """Yield a break if the disk has more than the lines of the process before show: its last lines are missing.
 
-        `loaded` is the value that a line of this process shows, `what` names it ("leo", "hw", "entry"); `logger` is the one
-        whose lines are missing.
+        `loaded` is the value that a line of this process shows, `name` is its name ("leo", "hw", "entry"); `logger` is the
+        one whose lines are missing.
         """
         # Less on disk is no break: what was not flushed may be lost with a crash.
-        left, _ = self._on_disk.get((what, tp), (loaded, None))
-        if loaded > left:
-            yield Break(logger, (f"{what} before", tp), f"{WORDS[what]} {loaded} is loaded, and no line goes beyond {left}")
+        before, _ = self._on_disk.get((name, tp), (loaded, None))
+        if loaded > before:
+            yield Break(
+                logger, (f"{name} before", tp), f"{WORDS[name]} {loaded} is loaded, and no line goes beyond {before}"
+            )
 
     def _is_second_response(self, parsed: ParsedLine) -> bool:
         """Return whether the last request of a fetcher thread already had its response for this partition; note this one."""
@@ -525,17 +527,20 @@ class GapDetector:
                 yield Break(CACHE, ("entry", tp), f"a request with last epoch {partition.last_epoch}, which no line adds")
 
 
-def _differs(expected: int | None, seen: int, what: str, tp: str, logger: str = LOG) -> Iterator[Break]:
-    """Yield a break if the value `what` of a partition is another one than lines have shown; None: they have not."""
+def _differs(expected: int | None, seen: int, name: str, tp: str, logger: str = LOG) -> Iterator[Break]:
+    """Yield a break if a line shows `seen` for the value `name` ("leo" or "hw") of a partition, and not `expected`.
+
+    That is what the lines before it have shown, None if they have not. `logger` is the one whose lines are missing.
+    """
     if expected is not None and expected != seen:
-        yield Break(logger, (what, tp), f"{WORDS[what]} {seen}, which no line brings about after {expected}")
+        yield Break(logger, (name, tp), f"{WORDS[name]} {seen}, which no line brings about after {expected}")
 
 
 # A clock that was set back: no line is missing, but from there on its times order nothing between files and nodes.
 
 
 def clock_set_back(node: int, runs: Sequence[Sequence[Line]]) -> Iterator[Gap]:
-    """Yield a gap from where the clock of a node was set back, as the lines of one thread show it, to its end.
+    """Yield a gap if the clock of a node was set back, as lines of one thread show: from there to the end of its log.
 
     `runs` are the lines of each process.
     """

@@ -168,10 +168,9 @@ def _high_watermark_kept(broker: LoggedBroker, parsed: ParsedLine) -> None:
     """
     step = broker.opened(parsed, "BecomeLeader", "LeaderAppend", "HandleAlterPartitionResponse")
     if step is None:
-        if may_fetch(parsed):
+        # Without thread names it is unknown which fetch it was.
+        if parsed.line.thread and may_fetch(parsed):
             key = parsed.line.thread, parsed.tp
-            if not parsed.line.thread:
-                return
             in_progress = _fetch_in_progress(broker, key, broker.begins, broker.now + broker.tick, broker.index)
             in_progress.kept_line = (parsed, (broker.run, broker.index, 0, 0))
             in_progress.recorded = dict(broker.replica(parsed.tp).recorded)
@@ -236,7 +235,7 @@ def _fetch_in_progress(broker: LoggedBroker, key: ThreadPartition, begins: int, 
     If it has printed nothing, the fetch begins here: it was counted after `begins` and by `ends`, before line `index`.
     """
     counted = broker.counted.get(key)
-    # A fetch looks once. Two looks are two fetches, or an append and a fetch.
+    # A fetch looks once. Two looks are two fetches, or an append and a fetch: the `Recorded` line of the first is missing.
     if counted is not None and (counted.append is not None or counted.raised is not None or counted.kept_line is not None):
         _put_aside(broker, broker.counted.pop(key))
         counted = None

@@ -483,7 +483,7 @@ class LoggedBroker:
         # A fetch has a step for each partition of its session: their places are equal, and one tuple.
         if line is not self.line or self.place[1] != index:
             self.line, self.at, self.place, self.key = line, line.at, (self.run, index, 0, 0), (time, index, 0)
-        made = LoggedStep(
+        step = LoggedStep(
             self.node,
             tp or parsed.tp,
             name,
@@ -496,10 +496,10 @@ class LoggedBroker:
             key=self.key,
             thread=line.thread,
         )
-        self.steps.append(made)
+        self.steps.append(step)
         if self.forgotten:
-            self.forgotten.discard(made.tp)
-        return made
+            self.forgotten.discard(step.tp)
+        return step
 
     def counts_from(self, parsed: ParsedLine) -> int:
         """Return the time after which the fetch was counted that the line's thread handles on its partition."""

@@ -153,13 +153,18 @@ class LogDirs:
         return True
 
     def _of_looked_up_log(self, parsed: ParsedLine) -> ParsedLine | None:
-        """Return a line with values of the log that a fetcher looked up, or None if that was replaced meanwhile (rule 3)."""
+        """Return a line with values of the log that a fetcher looked up, or None if that was replaced meanwhile (rule 3).
+
+        Then the response is *astride*: its lines are about two logs.
+        """
         key = parsed.line.thread, parsed.tp
         if parsed.kind == "after-append":
             step = self.broker.opened(parsed, "HandleFetchResponse") if key in self._may_be_astride else None
-            # The line names the log end from before the append: it was appended to the other log.
-            if step is not None and step.fields.get("leo") != parsed.number("leo") == step.fields.get("leo_before"):
-                self._astride.add(key)
+            if step is not None:
+                log_end = parsed.number("leo")
+                # It names the log end from before the append, not that after it: the records went to the other log.
+                if log_end == step.fields.get("leo_before") and log_end != step.fields.get("leo"):
+                    self._astride.add(key)
             return None if key in self._astride else parsed
         if key not in self._astride:
             return parsed

@@ -197,7 +197,8 @@ def _after_lines(broker: LoggedBroker, time: int) -> Place:
 def _log_loaded(broker: LoggedBroker, parsed: ParsedLine) -> None:
     """Take `Log loaded`, which names the checkpointed high watermark: add Start."""
     replica = broker.replica(parsed.tp)
-    # The checkpoint is written last, so a higher one than the last line shows that the process before served on.
+    # A process writes the checkpoint last: one above the high watermark of its last line shows that it served on without
+    # lines. That it had a leader, and a log end, must be known: after a gap they are not.
     had_leader, last_hw = replica.leader is not None, replica.last_hw
     if (
         broker.silent_since is not None

@@ -433,13 +433,13 @@ def _writer_column(head: Sequence[str], rows: Sequence[Sequence[str]], others: s
 
     `others` are the columns that have something else.
     """
-    left = [column for column in range(len(head)) if column not in others and all(row[column].strip() for row in rows)]
+    candidates = [column for column in range(len(head)) if column not in others and all(row[column].strip() for row in rows)]
     for name in WRITERS:
-        for column in left:
+        for column in candidates:
             if name in re.sub(r"[^a-z]", "", head[column].lower()):
                 return column
     # A broker's name comes again and again, and there is more than one.
-    few = [column for column in left if 1 < len({row[column] for row in rows}) <= max(2, len(rows) // 3)]
+    few = [column for column in candidates if 1 < len({row[column] for row in rows}) <= max(2, len(rows) // 3)]
     return few[0] if few else None
 
 

@@ -53,10 +53,10 @@ def blocks(path: Path, label: str, problems: list[Problem]) -> Iterator[bytes]:
         note_long_lines(bound, label, problems)
         if content:
             yield content
-    left = bound.end()
+    last_block = bound.end()
     note_long_lines(bound, label, problems)
-    if left:
-        yield left
+    if last_block:
+        yield last_block
 
 
 def note_long_lines(bound: LineBound, label: str, problems: list[Problem]) -> None:

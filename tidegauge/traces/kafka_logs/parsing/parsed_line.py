@@ -311,7 +311,7 @@ for _kind, _logger, _pattern in TABLE:
 
 
 def parse_line(line: Line) -> ParsedLine | None:
-    """Parse a line; None if it has no pattern, or is about the metadata log."""
+    """Parse a line; None if it matches no pattern of its logger, is damaged, or is about the metadata log."""
     message = line.message
     # An idle replica is fetched for and recorded again and again, in the very same words.
     parsed = _parse_short(line.logger, message) if len(message) <= SHORT else _parse(line.logger, message)
@@ -326,7 +326,10 @@ SHORT = 300
 
 
 def _parse(logger: str, message: str) -> tuple[str, Mapping[str, Value], str] | None:
-    """Return the kind, the values and the partition ("" for none) of a message; None if it matches no row of its logger."""
+    """Return the kind, the values and the partition ("" for none) of a message.
+
+    None if it matches no row of its logger, is damaged, or is about the metadata log.
+    """
     for row in _BY_LOGGER.get(logger, ()):
         # Most patterns are ruled out by their text alone.
         if row.needle in message and (match := row.match(message)) is not None:

@@ -679,6 +679,7 @@ class _Search:
         sequence: list[Choice] = []
         begin = _Point(0, frozenset(), self.begin)
         stack = [_Node(begin, 0, self._choices(begin))]
+        # Points that were left without a choice: from there no order leads to the end.
         dead: set[_Point] = set()
         # The most rows that were taken before the search had to go back, and the node where that was.
         furthest, stuck = -1, stack[0]
@@ -765,7 +766,9 @@ class _Search:
             fits = _observed(row.kind, row.values, replica) == FITS or first_open in self.given_up
             return replica if fits else None
         due = replica.due != UNKNOWN and replica.due > replica.hw
+        # No other open row begins before it has ended.
         alone = not due and not taken_ahead and self.least_begin[first_open + 1] >= row.ends
+        # The raise that the cause allowed may come first.
         if not alone and replica.cause >= 0:
             return None
         broken, after = take(row, first_open, replica, self.brokers)
@@ -817,7 +820,8 @@ class _Search:
         due = replica.due != UNKNOWN and replica.due > replica.hw
         changing, observing, last_resort, before_due_raise = self._fitting(point, due)
         if replica.cause >= 0:
-            for choice in (choice for choice in changing if rows[choice[0]].kind == RAISE):
+            raises = [choice for choice in changing if rows[choice[0]].kind == RAISE]
+            for choice in raises:
                 # A replica that was caught up lately holds the raise back, in the ISR or not: its fetch comes before it.
                 if rows[replica.cause].kind == COUNT:
                     _, raised_hw = rows[choice[0]].values

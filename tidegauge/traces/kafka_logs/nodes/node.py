@@ -91,7 +91,7 @@ class LogDirs:
 
         Lines about the move between directories itself are None, too: the replica makes no step (rule 2).
         """
-        if self._note_move(parsed):
+        if self._note_directories(parsed):
             return None
         tp, key = parsed.tp, (parsed.line.thread, parsed.tp)
         message = parsed.line.message
@@ -132,7 +132,7 @@ class LogDirs:
                 self._may_be_astride.add(key)
         return self._of_looked_up_log(parsed) if parsed.kind in _OF_LOOKED_UP_LOG else parsed
 
-    def _note_move(self, parsed: ParsedLine) -> bool:
+    def _note_directories(self, parsed: ParsedLine) -> bool:
         """Note what a line says of the move of a replica between directories; return whether it is about that."""
         tp, key = parsed.tp, (parsed.line.thread, parsed.tp)
         if parsed.kind in ("log-created", "future-completed") and "future" in parsed.values:

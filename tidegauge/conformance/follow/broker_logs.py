@@ -312,7 +312,7 @@ class BrokerLogs(Source):
     @property
     def line_count(self) -> int:
         """Lines in memory."""
-        return self._growth.held
+        return self._growth.lines_in_memory
 
     @contextmanager
     def reading(self) -> Iterator[None]:

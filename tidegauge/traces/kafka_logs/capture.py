@@ -1,4 +1,11 @@
-"""A directory of broker logs -> one trace per topic-partition: the passes of `passes.py`, then one order per partition."""
+"""Read a directory of broker logs as a Capture per cluster, with a trace (the events in one order) per topic-partition.
+
+The passes of `passes.py` turn the lines of each node into LoggedSteps: events in the making, with their partition `tp` and
+their place in the log of their node. correlation/merge.py puts the steps of all nodes on one partition in one order.
+
+A *node* is a broker, a controller or both. A *gap* is a stretch of a node's log in which lines are missing: what is judged
+there is undecided. Logs that grow are read in *windows* (growing_capture.py): CarryOver is what older windows showed.
+"""
 
 import gc
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,13 +49,13 @@ One line reports that a broker is unfenced; if it is lost, no other line shows i
 
 
 _NAMES_NODES = {
-    name: [one for one in (*event.fields, *event.carried) if FIELDS[one].kind in (FieldKind.NODE, FieldKind.NODES)]
+    name: [key for key in (*event.fields, *event.carried) if FIELDS[key].kind in (FieldKind.NODE, FieldKind.NODES)]
     for name, event in EVENTS.items()
 }
-"""By event, the fields that name nodes."""
+"""By event, the fields whose value is a node id or a tuple of them."""
 
-NAMED = 5
-"""Files that a note names; the others are counted."""
+NAMES_SHOWN = 5
+"""Names that a note lists; `..` stands for the others."""
 
 
 # A topic that is deleted and created again under the same name is another topic: its partitions are separate traces.
@@ -59,50 +66,50 @@ NAMED = 5
 
 
 class Generation(NamedTuple):
-    """A partition of the `number`-th of `of` topics with the same name."""
+    """A partition of the `number`-th (from 0) of `topics` topics with one name; `topic_id` is None if no line names one."""
 
     tp: str
     number: int
-    of: int
+    topics: int
     topic_id: str | None
 
     def __str__(self) -> str:
-        return self.tp if self.of == 1 else f"{self.tp} (topic id {self.topic_id})"
+        return self.tp if self.topics == 1 else f"{self.tp} (topic id {self.topic_id})"
 
 
 def by_generation(nodes: Sequence[Node], tps: Iterable[str]) -> Mapping[Generation, list[LoggedStep]]:
-    """Group the steps of all nodes by partition and topic id, in order; other partitions are skipped.
+    """Group the steps of all nodes on the partitions `tps` by partition and topic id; leave out generations without steps.
 
-    A topic that is deleted and created again has another id: the partition of each is a generation of its own.
+    The steps of a generation stand node by node, each node's in its order.
     """
     tps = frozenset(tps)
-    ids = {topic: _in_order([_ids(node.broker.named, topic) for node in nodes]) for topic in map(topic_of, tps)}
-    steps_by_generation: dict[Generation, list[LoggedStep]] = {}
+    ids = {topic: _ids_in_order([_ids(node.broker.named, topic) for node in nodes]) for topic in map(topic_of, tps)}
+    generations: dict[str, list[Generation]] = {}
     for tp in sorted(tps):
         topic_ids = ids[topic_of(tp)]
-        for number in range(max(1, len(topic_ids))):
-            steps_by_generation[
-                Generation(tp, number, max(1, len(topic_ids)), topic_ids[number] if topic_ids else None)
-            ] = []
-    # Of most topics there is one: then every step of a partition is of it.
-    only = {generation.tp: steps for generation, steps in steps_by_generation.items() if generation.of == 1}
+        generations[tp] = [Generation(tp, at, len(topic_ids), topic_id) for at, topic_id in enumerate(topic_ids)]
+        # No line names an id: all topics of this name are taken for one.
+        generations[tp] = generations[tp] or [Generation(tp, 0, 1, None)]
+    steps_by_generation: dict[Generation, list[LoggedStep]] = {
+        generation: [] for of_partition in generations.values() for generation in of_partition
+    }
+    # Of most names there is one topic: then every step of a partition is of that.
+    of_only_topic = {generation.tp: steps for generation, steps in steps_by_generation.items() if generation.topics == 1}
     for node in nodes:
         for step in node.broker.steps:
-            steps = only.get(step.tp)
+            steps = of_only_topic.get(step.tp)
             if steps is not None:
                 steps.append(step)
                 continue
             if step.tp not in tps:
                 continue
             topic_ids = ids[topic_of(step.tp)]
+            topic_id = step.topic_id
+            if topic_id not in topic_ids:
+                topic_id = node.broker.topic_named(topic_of(step.tp), step.place)
             # Before its node names an id, a step belongs to the oldest topic.
-            named = step.topic_id
-            if named not in topic_ids:
-                named = node.broker.topic_named(topic_of(step.tp), step.place)
-            number = topic_ids.index(named) if named in topic_ids else 0
-            steps_by_generation[
-                Generation(step.tp, number, max(1, len(topic_ids)), topic_ids[number] if topic_ids else None)
-            ].append(step)
+            number = topic_ids.index(topic_id) if topic_id in topic_ids else 0
+            steps_by_generation[generations[step.tp][number]].append(step)
     return {generation: steps for generation, steps in steps_by_generation.items() if steps}
 
 
@@ -111,14 +118,16 @@ def topic_of(tp: str) -> str:
     return tp.rpartition("-")[0]
 
 
-def _in_order(by_node: Iterable[list[str]]) -> list[str]:
-    """Return all ids of one topic, each once."""
+def _ids_in_order(ids_by_node: Iterable[list[str]]) -> list[str]:
+    """Return the ids of all topics of one name, each once, the oldest first; each node's are in the order of its log."""
     # The node that names most ids was there for every creation: its order is the order of the topics. An id that it does not
     # name is still another topic.
-    return list(dict.fromkeys(topic_id for of_node in sorted(by_node, key=len, reverse=True) for topic_id in of_node))
+    most_first = sorted(ids_by_node, key=len, reverse=True)
+    return list(dict.fromkeys(topic_id for ids in most_first for topic_id in ids))
 
 
 def _ids(named: Mapping[str, Sequence[tuple[tuple[int, int], str]]], topic: str) -> list[str]:
+    """Return the ids that one node named for a topic, each once, in the order of its log (LoggedBroker.named)."""
     return list(dict.fromkeys(topic_id for _, topic_id in named.get(topic, ())))
 
 
@@ -126,6 +135,9 @@ def _ids(named: Mapping[str, Sequence[tuple[tuple[int, int], str]]], topic: str)
 class Summary:
     """What was read, and how certain the order is.
 
+    `understood` counts the lines of a known kind, `fetches_matched` the followers' fetches in request logs for which the
+    sender has a line. `ties` are messages that order steps of two nodes; those dropped contradict the others. `moved` are
+    steps that do not stand where their time stamps put them.
     `unexplained` are responses whose high watermark no place in their time window explains. `concurrent` are pairs of a
     commit and a possible loss on two nodes that only clocks order. `checks` counts by rule the checks that hold in any order
     of a replica's lines (False), and those that depend on it (True). `unlogged` are appends of killed processes and failed
@@ -153,7 +165,7 @@ class Summary:
     passed_over: tuple[str, ...] = ()
 
     def notes(self) -> Iterator[str]:
-        """Yield notes on how files were read, except for the documented layouts."""
+        """Yield a sentence for each thing that a reader of the report should know about how the files were read."""
         for layout, files in sorted(self.layouts.items()):
             if layout not in (DOCUMENTED, KAFKAS):
                 yield f"{counted(files, 'file')} written as {layout}"
@@ -162,17 +174,18 @@ class Summary:
             yield f"{without} without the thread of each line: some rules cannot be decided"
         if self.unlogged:
             why = "by a process that was killed or a directory that failed; the log shows it when it is loaded"
-            yield f"{counted(len(self.unlogged), 'append')} without a line, {why}: {_named(self.unlogged)}"
+            yield f"{counted(len(self.unlogged), 'append')} without a line, {why}: {_first_names(self.unlogged)}"
         if self.passed_over:
-            yield f"{counted(len(self.passed_over), 'file')} passed over: {_named(self.passed_over)}"
+            yield f"{counted(len(self.passed_over), 'file')} passed over: {_first_names(self.passed_over)}"
 
 
-def _named(names: Sequence[str]) -> str:
-    return ", ".join(names[:NAMED]) + (", .." if len(names) > NAMED else "")
+def _first_names(names: Sequence[str]) -> str:
+    """Join the first NAMES_SHOWN names for a note."""
+    return ", ".join(names[:NAMES_SHOWN]) + (", .." if len(names) > NAMES_SHOWN else "")
 
 
-def _extent(step: LoggedStep) -> str:
-    """Return which records a step appended, and behind which line."""
+def _append_without_line(step: LoggedStep) -> str:
+    """Say for a note which offsets an append without a line has, and behind which line of its log it was made."""
     return f"{step.tp} {step.fields['leo_before']} to {step.fields['leo']} (behind {step.at})"
 
 
@@ -180,8 +193,8 @@ def _extent(step: LoggedStep) -> str:
 class Capture:
     """The traces of one cluster, with problems, gaps and coverage.
 
-    `gaps` are where lines are missing; `uncertain`, by the name of a trace, between which of its events each gap lies.
-    `coverage` and `missing` show how much of what happened the logs have.
+    `gaps` are where lines are missing; `uncertain` has, by the name of a trace, each gap with the numbers of the first and
+    the last event between which it lies. `coverage` and `missing` show how much of what happened the logs have.
     """
 
     traces: list[Trace]
@@ -193,8 +206,8 @@ class Capture:
     uncertain: Mapping[str, Sequence[tuple[tuple[int, int], Gap]]] = field(default_factory=dict)
     cluster: str = ""
     """The folder of its logs, if there are several clusters."""
-    known: CarryOver = NO_CARRY_OVER
-    """What the next window may use."""
+    carry_over: CarryOver = NO_CARRY_OVER
+    """What the next window of the same logs may use."""
 
 
 def read_all(directory: str | Path, layout: str | None = None, selection: Selection | None = None) -> list[Capture]:
@@ -202,34 +215,35 @@ def read_all(directory: str | Path, layout: str | None = None, selection: Select
 
     `layout` is a pattern of log4j2, `selection` the part of the logs that is read.
     """
-    with _collecting_nothing():
+    with _without_garbage_collection():
         return _read_all(Path(directory), layout, selection)
 
 
 @contextmanager
-def _collecting_nothing() -> Iterator[None]:
+def _without_garbage_collection() -> Iterator[None]:
     """Switch the collector of cycles off: it would look through all steps again and again (a quarter of the time)."""
-    collects = gc.isenabled()
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if collects:
-            # What was read is then old: a collection of what is young, which comes at once, does not look through it.
+        if was_enabled:
+            # To freeze and to unfreeze makes what was read old: the collection of what is young, which comes as soon as the
+            # collector is on, does not look through it.
             gc.freeze()
             gc.enable()
             gc.unfreeze()
 
 
 def _read_all(folder: Path, layout: str | None, selection: Selection | None) -> list[Capture]:
-    """Read every cluster in a folder; without text logs, what its disks or dumps of segments show."""
+    """Read every cluster in a folder; if it has no text logs, read its log directories, or dumps of segments, instead."""
     clusters = find_clusters(folder, layout, selection)
     if not any(cluster.nodes for cluster in clusters):
         # Log directories without text logs are a capture, too. Problems alone make one only where nothing else is to try.
         for read_replicas in (read_disks, read_dumps):
-            replicas, of_disks = read_replicas(folder)
-            if replicas or (of_disks and read_replicas is read_dumps):
-                return [Capture(replicas, of_disks, _of_disks(replicas))]
+            replicas, problems = read_replicas(folder)
+            if replicas or (problems and read_replicas is read_dumps):
+                return [Capture(replicas, problems, _summary_of_disks(replicas))]
     return [capture_of("/".join((folder.name, cluster.name)).rstrip("/"), cluster) for cluster in clusters]
 
 
@@ -239,7 +253,7 @@ def read(directory: str | Path, layout: str | None = None, selection: Selection 
 
 
 def capture_of(name: str, logs: FoundLogs, before: CarryOver = NO_CARRY_OVER) -> Capture:
-    """Make the capture of one cluster; `before` is what was known before these lines."""
+    """Make the capture of one cluster; `name` begins the names of its traces, `before` is what older windows showed."""
     selection = logs.selection
     reading = Reading([node_of(files) for files in logs.nodes], logs.problems, selection=selection, before=before)
     for one_pass in PASSES:
@@ -261,21 +275,21 @@ def capture_of(name: str, logs: FoundLogs, before: CarryOver = NO_CARRY_OVER) ->
         extra={"release": release, "reports": REPORTED},
     )
     traces = [
-        _trace(name, generation, one, reading, cluster, None if both_roles else cluster.controller)
-        for generation, one in merged.items()
+        _trace(name, generation, in_one_order, reading, cluster, None if both_roles else cluster.controller)
+        for generation, in_one_order in merged.items()
     ]
     brokers = {broker for trace in traces for broker in trace.config.nodes}
-    # Only a gap that ends nowhere asks for clocks.
+    # Clocks are compared only to tell which steps of other nodes come before a gap that reaches the end of the log.
     endless = any(gap.end == AFTER_ALL_LINES for gap in reading.gaps)
     clocks = ahead(step for node in nodes for step in node.broker.steps) if endless else {}
     gaps = CaptureGaps(reading.gaps)
     uncertain = {
-        trace.name: uncertain_intervals(gaps, one.steps, clocks, before.seen_until)
-        for trace, one in zip(traces, merged.values(), strict=True)
+        trace.name: uncertain_intervals(gaps, in_one_order.steps, clocks, before.seen_until)
+        for trace, in_one_order in zip(traces, merged.values(), strict=True)
     }
     # Consumers fetch as replica -1; no line of a broker sends their requests.
     followers = sum(1 for of_leader in reading.fetches.values() for fetch in of_leader if fetch.replica >= 0)
-    captured = Capture(
+    capture = Capture(
         traces,
         reading.problems,
         Summary(
@@ -288,13 +302,13 @@ def capture_of(name: str, logs: FoundLogs, before: CarryOver = NO_CARRY_OVER) ->
             fetches_matched=len(reading.matched),
             fetches_unmatched=followers - len(reading.matched),
             events=sum(len(trace.events) for trace in traces),
-            ties=sum(one.ties for one in merged.values()),
-            ties_dropped=sum(one.dropped for one in merged.values()),
-            concurrent=sum(one.concurrent for one in merged.values()),
+            ties=sum(in_one_order.ties for in_one_order in merged.values()),
+            ties_dropped=sum(in_one_order.dropped for in_one_order in merged.values()),
+            concurrent=sum(in_one_order.concurrent for in_one_order in merged.values()),
             moved=reading.moved,
             unexplained=reading.unexplained,
             checks=reading.checks,
-            unlogged=tuple(_extent(step) for node in nodes for step in node.broker.unlogged),
+            unlogged=tuple(_append_without_line(step) for node in nodes for step in node.broker.unlogged),
             layouts=logs.layouts,
             passed_over=tuple(logs.passed_over),
         ),
@@ -303,17 +317,18 @@ def capture_of(name: str, logs: FoundLogs, before: CarryOver = NO_CARRY_OVER) ->
         missing=(*missing(nodes, controller, reading.gaps, brokers, logs.nameless), *logs.not_judged),
         uncertain=uncertain,
         cluster=logs.name,
-        known=before.and_(nodes, reading.names),
+        carry_over=before.and_(nodes, reading.names),
     )
     for node in nodes:
-        # A fetch and its response refer to each other, and the collector, which would find that out, looks seldom.
+        # A fetch and its response refer to each other: left so, they would be freed only by the collector of cycles, which
+        # is off while logs are read.
         for step in node.broker.steps:
             step.response = None
         node.broker.steps.clear()
-    return captured
+    return capture
 
 
-def _of_disks(replicas: Sequence[Trace]) -> Summary:
+def _summary_of_disks(replicas: Sequence[Trace]) -> Summary:
     """Summarize replicas that were read from disks only."""
     nodes = sorted({node for trace in replicas for node in trace.config.nodes})
     events = sum(len(trace.events) for trace in replicas)
@@ -321,22 +336,28 @@ def _of_disks(replicas: Sequence[Trace]) -> Summary:
 
 
 def _profile(nodes: Sequence[Node]) -> str:
-    """Choose the profile of today's Kafka; where brokers' logs name different releases, each broker has that of its own."""
-    cluster, own = _profile_of_cluster(nodes), {}
+    """Return the profile (switches of a generation of the protocol) of a cluster: that of today's Kafka, "fetch-truncation".
+
+    If the brokers' logs name releases of different profiles, "<profile>,<node>=<profile>,..": each broker has its own.
+    """
+    of_cluster, by_node = _profile_of_cluster(nodes), {}
     for node in nodes:
         release = release_of_version(node.broker.version).release if node.broker.version and node.has_replicas else ""
         # A release before the first that is known has no profile: its broker is judged as today's, as the others are.
         with suppress(UsageError):
-            own[node.id] = profile_of_release(release).name
-    # With one release, and of a broker that was upgraded meanwhile, the logs do not say how each event came about.
-    if len(set(own.values())) > 1:
-        own = {node.id: own[node.id] for node in nodes if node.id in own and not node.broker.upgraded}
-        return ",".join([cluster, *(f"{node}={profile}" for node, profile in own.items())])
-    return cluster
+            by_node[node.id] = profile_of_release(release).name
+    if len(set(by_node.values())) > 1:
+        # Of a broker that was upgraded meanwhile, the logs do not say by which release each event came about.
+        by_node = {node.id: by_node[node.id] for node in nodes if node.id in by_node and not node.broker.upgraded}
+        return ",".join([of_cluster, *(f"{node}={profile}" for node, profile in by_node.items())])
+    return of_cluster
 
 
 def _profile_of_cluster(nodes: Sequence[Node]) -> str:
-    """Choose the profile: since 4.1 new clusters keep eligible leader replicas (KIP-966), and an ISR may be empty."""
+    """Return the profile with eligible leader replicas (KIP-966) if any node shows them, else the one without.
+
+    Since 4.1 new clusters keep them, and an ISR may be empty.
+    """
     # The line that names the release may be lost; a change that names the ELR shows the same.
     if any(node.controller.keeps_elr for node in nodes):
         return ELR.name
@@ -347,29 +368,32 @@ def _profile_of_cluster(nodes: Sequence[Node]) -> str:
     return FETCH_TRUNCATION.name
 
 
-def _trace(name: str, generation: Generation, merged: Merged, reading: Reading, cluster: Config, apart: int | None) -> Trace:
-    """Return the trace of a partition: its config, from what all nodes logged, and its events with numbers by node.
+def _trace(
+    name: str, generation: Generation, merged: Merged, reading: Reading, cluster: Config, controller_only: int | None
+) -> Trace:
+    """Return the trace of a partition: its config, from what all nodes logged, and its events, which each node numbers.
 
-    `cluster` is what all have in common, `apart` a controller that is no broker.
+    `name` begins the name of the trace. `cluster` is the config that all traces share; `controller_only` is a controller
+    that is no broker, so none of the trace's nodes.
     """
     tp, controller, nodes = generation.tp, cluster.controller, reading.nodes
     # Another controller of the quorum may have judged a proposal: in a trace they are one.
     actors = [step.node if controller is None or step.name not in OF_A_CONTROLLER else controller for step in merged.steps]
     brokers = {*actors, *next((node.controller.replicas[tp] for node in nodes[::-1] if tp in node.controller.replicas), ())}
-    # Many steps share their fields.
-    different = {id(step.fields): step for step in merged.steps}.values()
-    for value in {step.fields.get(name) for step in different for name in _NAMES_NODES[step.name]}:
+    # Many steps share their fields: each dict is looked at once.
+    of_distinct_fields = {id(step.fields): step for step in merged.steps}.values()
+    for value in {step.fields.get(key) for step in of_distinct_fields for key in _NAMES_NODES[step.name]}:
         if isinstance(value, tuple):
             brokers.update(value)
         elif isinstance(value, int):
             brokers.add(value)
-    brokers -= {apart}
+    brokers -= {controller_only}
     min_isr = next((node.broker.min_isr[tp] for node in nodes if tp in node.broker.min_isr), DEFAULT_MIN_ISR)
     assigned = [step.fields.get("replicas") for step in merged.steps if step.name == "ChangePartition"]
     # Only a trace in which every change names all brokers as replicas was surely not reassigned.
     stays = assigned and all(isinstance(replicas, tuple) and set(replicas) == brokers for replicas in assigned)
     topic_id = generation.topic_id or next(
-        (named_id for named_id, topic in reading.names.items() if topic == topic_of(tp)), None
+        (topic_id for topic_id, topic in reading.names.items() if topic == topic_of(tp)), None
     )
     config = replace(
         cluster,
@@ -381,9 +405,9 @@ def _trace(name: str, generation: Generation, merged: Merged, reading: Reading, 
             **({} if topic_id is None else {"topic_id": topic_id}),
         },
     )
-    number = {actor: count().__next__ for actor in set(actors)}
+    next_number = {actor: count().__next__ for actor in set(actors)}
     events = [
-        Event(actor, step.name, step.fields, number[actor](), clock(step.time), None, step.at)
+        Event(actor, step.name, step.fields, next_number[actor](), clock(step.time), None, step.at)
         for actor, step in zip(actors, merged.steps, strict=True)
     ]
     return Trace(f"{name}/{generation}", tp, config, tuple(events))
@@ -396,5 +420,5 @@ FOLDER = Path(__file__).parent.parent / "captures"
 
 
 def shipped() -> dict[str, Path]:
-    """Every capture by name (`4.2.0/b-kill-leader`), sorted."""
+    """Return the folder of every capture in FOLDER by name (`4.2.0/b-kill-leader`), sorted."""
     return {folder.relative_to(FOLDER).as_posix(): folder for folder in sorted(FOLDER.glob("*/*")) if folder.is_dir()}

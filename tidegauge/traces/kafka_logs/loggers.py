@@ -1,5 +1,7 @@
 """The loggers that a judgement needs, and the lines of a broker's logging configuration that switch them on.
 
+In: a release of Kafka as a user names it ("4.x", "3.6.1"). Out: lines of text for its logging configuration.
+
 Rules of this file
 
 1. A row is a logger with every name it has had, its level, and what is lost without it (docs/kafka-logs.md, section 1). What
@@ -14,11 +16,14 @@ from typing import NamedTuple
 from tidegauge.util.errors import UsageError
 
 LAYOUTS = {3: "[%d] %p [%t] %m (%c)%n", 4: "[%d{DEFAULT_MICROS}] %p [%t] %m (%c)%n"}
-"""With the thread of each line; log4j of 3.x has no microseconds."""
+"""By major version, the conversion pattern: with the thread of each line. Log4j of 3.x has no microseconds."""
 
 
 class Logger(NamedTuple):
-    """`names` by major version; `appender` where the stock configuration gives it a file of its own."""
+    """A needed logger: its `names` by major version, its level, and what a judgement lacks `without` it.
+
+    `appender` is its appender in the stock configuration, where that gives it a file of its own.
+    """
 
     names: dict[int, tuple[str, ...]]
     level: str
@@ -27,6 +32,7 @@ class Logger(NamedTuple):
 
 
 def _same(*names: str) -> dict[int, tuple[str, ...]]:
+    """Return the same names for both major versions."""
     return {3: names, 4: names}
 
 
@@ -99,14 +105,13 @@ def major(release: str) -> int:
 
 def configuration(release: str) -> Iterator[str]:
     """Yield the lines of the logging configuration that switch the loggers on, for brokers and controllers of a release."""
-    which = major(release)
-    yield from _log4j() if which == 3 else _log4j2()
+    yield from _log4j() if major(release) == 3 else _log4j2()
 
 
 def levels(release: str) -> Iterator[tuple[str, Logger]]:
-    """Return each logger with the name it has in a release."""
-    which = major(release)
-    return ((name, logger) for logger in NEEDED for name in logger.names[which])
+    """Return each name of a needed logger in a release, with the logger."""
+    version = major(release)
+    return ((name, logger) for logger in NEEDED for name in logger.names[version])
 
 
 def _log4j() -> Iterator[str]:

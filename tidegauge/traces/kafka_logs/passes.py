@@ -1,4 +1,8 @@
-"""The passes that turn what nodes logged into steps, in their order.
+"""The passes that turn what the nodes of a cluster logged into LoggedSteps: events in the making, in the order of each node.
+
+A *send* is a follower's `Sending fetch request` line, a *fetch* the request as the leader's request log has it; the two are
+*matched*. A *summary* is a line that stands for several requests of a session which are left out (Line.summarizes).
+A *gap* is a stretch of a node's log in which lines are missing: what is judged there is undecided.
 
 Rules of this file
 
@@ -38,10 +42,10 @@ from tidegauge.traces.problems import Problem
 class CarryOver:
     """What lines that are no longer in memory showed, if growing logs are read in windows (growing_capture.py).
 
-    It is what a reader may know without the lines: topics by id (`names`), the kinds of lines that a node logged, its
-    release. What they showed of replicas is not kept: a window begins as a log does whose beginning is lost. It grows with
-    topics and nodes, not with the logs. `seen_until`, by two nodes, is until when on the clock of the first the second was
-    seen to go on logging: the log of the second does not end before that.
+    It is what a reader may know without the lines: topic names by id (`names`), and by node the `kinds` of its lines and its
+    release (`versions`). What they showed of replicas is not kept: a window begins as a log does whose beginning is lost. It
+    grows with topics and nodes, not with the logs. `seen_until[a, b]` is until when, on the clock of node a, node b was seen
+    to go on logging: the log of b does not end before that.
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
@@ -50,7 +54,7 @@ class CarryOver:
     seen_until: Mapping[tuple[int, int], int] = field(default_factory=dict)
 
     def and_(self, nodes: Iterable[Node], names: Mapping[str, str]) -> "CarryOver":
-        """Add what the lines of these nodes showed."""
+        """Return this and what the lines of `nodes` showed; `names` are the topic names by id that all nodes know."""
         nodes = list(nodes)
         return replace(
             self,
@@ -66,11 +70,12 @@ NO_CARRY_OVER = CarryOver()
 
 @dataclass
 class Reading:
-    """A capture while it is read: `fetches` by leader, `sends` of followers, and `matched`, by id of a fetch its send.
+    """A capture while it is read: `fetches` by leader, `sends` of followers, and `matched`, by id() of a fetch its send.
 
     `gaps` are where lines are missing. `summaries` are fetches, by leader, that only count for their session
-    (Line.summarizes). `names` are topics by id. `moved` and `unexplained` count the steps that are not where their stamps
-    put them, and those whose values no order explains; `checks` are those of order.Placement.
+    (Line.summarizes). `names` are topic names by id. `moved` and `unexplained` count the steps that are not where their
+    stamps put them, and those whose values no order explains; `checks` are those of order.Placement. `selection` is the part
+    of the logs that is read (None: all), `before` what older windows showed.
     """
 
     nodes: list[Node]
@@ -90,7 +95,7 @@ class Reading:
 
 
 def carry_over(reading: Reading) -> None:
-    """Use what lines showed that are no longer in memory."""
+    """Begin each node with the topic names, kinds of lines and release that lines no longer in memory showed."""
     for node in reading.nodes:
         node.broker.topic_ids.update(reading.before.names)
         node.kinds.update(reading.before.kinds.get(node.id, ()))
@@ -98,27 +103,34 @@ def carry_over(reading: Reading) -> None:
 
 
 def learn_from_skipped_lines(reading: Reading) -> None:
-    """Use what skipped lines show: topic names, which loggers were on, which node is the controller."""
+    """Give each node what lines outside the selection show: topic names, and the kinds of lines that it logs.
+
+    The kinds tell which loggers were on, and which node is the controller.
+    """
     if reading.selection is None:
         return
     for node in reading.nodes:
         node.broker.topic_ids.update(reading.selection.names)
         for file in reading.selection.kinds:
-            # Kinds are noted by file, and a file in a folder of its own has the label of its node.
-            if file.startswith(node.label) if node.label else len(reading.nodes) == 1:
+            # Kinds are noted by file. A node with a folder of its own has a label, with which the names of its files begin.
+            is_of_node = file.startswith(node.label) if node.label else len(reading.nodes) == 1
+            if is_of_node:
                 node.kinds.update(reading.selection.kinds_left_out(file))
 
 
 def choose_controller(reading: Reading) -> None:
-    """Choose the controller: the node whose lines have most partition changes. Each node of a quorum prints them all."""
-    # All controllers of a quorum replay the same records: one of them is enough, and two would report every change twice.
-    reported = {node.id: changes_reported(node) for node in reading.nodes}
-    best = max(reading.nodes, key=lambda node: (*reported[node.id], -node.id), default=None)
-    reading.controller = best if best is not None and reported[best.id][0] else None
+    """Choose the controller: the node whose lines have most partition changes, None if no node has any.
+
+    All controllers of a quorum replay the same records, and print each change: two would report every change twice.
+    """
+    changes = {node.id: changes_reported(node) for node in reading.nodes}
+    best = max(reading.nodes, key=lambda node: (*changes[node.id], -node.id), default=None)
+    number_of_changes = changes[best.id][0] if best is not None else 0
+    reading.controller = best if number_of_changes else None
 
 
 def lines_into_steps(reading: Reading) -> None:
-    """Turn each node's lines into steps, process by process."""
+    """Turn each node's lines into steps, process by process; only the chosen controller's lines about changes are used."""
     for node in reading.nodes:
         node.controller.chosen = node is reading.controller
         node.read(with_controller=reading.controller is not None)
@@ -132,7 +144,7 @@ def name_topics(reading: Reading) -> None:
 
 
 def requests_into_fetches(reading: Reading) -> None:
-    """Rebuild each fetch with the partitions that its session left out."""
+    """Read the fetches of each request log, with the partitions that their session left out (KIP-227); summaries apart."""
     for node in reading.nodes:
         fetches = _fetches(node, reading.names)
         reading.fetches[node.id] = [fetch for fetch in fetches if not fetch.request.line.summarizes]
@@ -140,7 +152,7 @@ def requests_into_fetches(reading: Reading) -> None:
 
 
 def silence_controller(reading: Reading) -> None:
-    """Do not read a controller that did not log every change."""
+    """Drop the steps of a controller that did not log every change, and report it."""
     if reading.controller is None:
         return
     incomplete = silent_controller(reading.controller, reading.nodes)
@@ -150,7 +162,7 @@ def silence_controller(reading: Reading) -> None:
 
 
 def silence_nodes(reading: Reading) -> None:
-    """Do not read nodes of which a logger was off."""
+    """Drop the steps and fetches of nodes of which a logger was off, and report each such logger."""
     # Find all before silencing any: the lines of a silenced node no longer show what another one did.
     silent = {
         node.id: list(
@@ -171,34 +183,35 @@ def silence_nodes(reading: Reading) -> None:
 
 
 def match_sends(reading: Reading) -> None:
-    """Match requests at leaders with lines of their senders."""
+    """Match the fetches in the request logs of leaders with the lines in which followers sent them."""
     reading.sends = [send for node in reading.nodes for send in node.broker.sends]
     reading.matched = match(reading.sends, reading.fetches, reading.summaries)
 
 
 def requests_into_steps(reading: Reading) -> None:
-    """Put requests beside the lines of the node that logged them; a leader that logs no more has proposals without."""
-    _exchange(reading.nodes, reading.fetches, reading.matched)
+    """Turn requests into steps beside the lines of their node; add fetches and proposals that a leader had no line for."""
+    _add_request_steps(reading.nodes, reading.fetches, reading.matched)
     add_fetches_in_flight(reading.nodes)
     add_unlogged_proposals(reading.nodes)
 
 
 def assign_topics(reading: Reading) -> None:
-    """Note the topic of each step, by the id that its node named last, where topics of one name follow each other."""
-    ids: defaultdict[str, set[str]] = defaultdict(set)
+    """Note the topic id of each step whose topic was deleted and created again: the one that its node named last."""
+    ids_of_topic: defaultdict[str, set[str]] = defaultdict(set)
     for node in reading.nodes:
         for topic, named in node.broker.named.items():
-            ids[topic].update(topic_id for _, topic_id in named)
-    renewed = {topic for topic, of_topic in ids.items() if len(of_topic) > 1}
-    for node in reading.nodes if renewed else ():
+            ids_of_topic[topic].update(topic_id for _, topic_id in named)
+    recreated = {topic for topic, ids in ids_of_topic.items() if len(ids) > 1}
+    for node in reading.nodes if recreated else ():
         for step in node.broker.steps:
             topic = step.tp.rpartition("-")[0]
-            if topic in renewed and not step.topic_id:
+            # A step of a request has the id that the request names.
+            if topic in recreated and not step.topic_id:
                 step.topic_id = node.broker.topic_named(topic, step.place)
 
 
 def _gap_at(node: Node, step: LoggedStep, logger: str, why: str) -> Gap:
-    """Return a gap of the line of a step alone."""
+    """Return a gap of one node's log that covers the line of one step only; `why` is the sentence for the report."""
     begin, end = (step.run, step.line_index - 1), (step.run, step.line_index + 1)
     return Gap(node.id, logger, begin, end, (step.time, step.time), why)
 
@@ -209,7 +222,7 @@ def order_steps(reading: Reading) -> None:
         placement = order_of_node(node.broker)
         reading.moved += placement.moved
         reading.checks += placement.checks
-        # What is judged there is undecided: an order may be there that was not found.
+        # The search was cut off at these, so an order may exist that was not found: a gap makes what is judged undecided.
         for step in placement.at_limit:
             why = f"too many orders are possible ({step.at}), and the search was cut off"
             reading.gaps.append(_gap_at(node, step, "the order of the lines", why))
@@ -222,18 +235,23 @@ def order_steps(reading: Reading) -> None:
 def find_gaps(reading: Reading) -> None:
     """Find missing lines: by each node's own lines, between two logs, and where lines are torn."""
     reading.gaps += [gap for node in reading.nodes for gap in node.gaps]
-    every = {node.id: _as_handled([*reading.fetches[node.id], *reading.summaries[node.id]]) for node in reading.nodes}
+    fetches = {
+        node.id: _in_order_handled([*reading.fetches[node.id], *reading.summaries[node.id]]) for node in reading.nodes
+    }
     summaries = match_summaries(reading.sends, reading.summaries)
-    sent = {**reading.matched, **summaries.sent}
-    reading.gaps += unmatched(reading.nodes, every, sent, summaries.broken)
-    reading.gaps += unlogged_processes(reading.nodes, every, sent)
+    matched = {**reading.matched, **summaries.sent}
+    reading.gaps += unmatched(reading.nodes, fetches, matched, summaries.broken)
+    reading.gaps += unlogged_processes(reading.nodes, fetches, matched)
     problems = [*reading.problems, *(problem for node in reading.nodes for problem in node.problems)]
     reading.gaps += torn_lines(reading.nodes, problems)
     reading.gaps += _in_whole_seconds(reading)
 
 
 def _in_whole_seconds(reading: Reading) -> Iterator[Gap]:
-    """Yield a gap for each log in whole seconds if lines are missing: it does not show between which lines they are."""
+    """Yield a gap over the whole of each log in whole seconds, if any lines are missing.
+
+    Such a log does not show between which of its lines they are.
+    """
     for node in reading.nodes if reading.gaps else ():
         if node.runs and all(run.slack >= SECOND for run in node.runs):
             why = "its times are whole seconds, which do not show where the lines are that are missing"
@@ -241,16 +259,16 @@ def _in_whole_seconds(reading: Reading) -> Iterator[Gap]:
 
 
 def tie_what_one_side_logged(reading: Reading) -> None:
-    """Tie requests of processes that ended before they logged them; a fetch without a sender shows a gap."""
-    gapped = {gap.node for gap in reading.gaps}
-    without = tie_unlogged(reading.nodes, reading.fetches, reading.sends, reading.matched, gapped)
-    reading.gaps += [without_send(node, step) for node, step in without]
+    """Tie fetches that only one side logged, as the other had ended or had stopped logging; add a gap where that fails."""
+    nodes_with_gaps = {gap.node for gap in reading.gaps}
+    unsent = tie_unlogged(reading.nodes, reading.fetches, reading.sends, reading.matched, nodes_with_gaps)
+    reading.gaps += [without_send(node, step) for node, step in unsent]
 
 
 def observe_disks(reading: Reading) -> None:
-    """Observe the disks of nodes that stopped in order, after all their steps.
+    """Add what the log directories of nodes that stopped in order hold, after all their steps, and gaps that they show.
 
-    A disk is older than a log that goes on, and younger than one that ends early.
+    A disk is older than a log that goes on, and younger than one that ends early: so no gap may reach the end of a log.
     """
     ends_early = any(gap.end == END_OF_LOG for gap in reading.gaps)
     for node in reading.nodes:
@@ -278,9 +296,9 @@ PASSES: tuple[Callable[[Reading], None], ...] = (
 
 
 def _was_fetched(node: Node, nodes: Sequence[Node], fetches: Sequence[LoggedFetch]) -> bool:
-    """Return whether a leader has served a fetch of a follower, of which it prints what it recorded.
+    """Return whether a node served a follower's fetch as leader, so that it should have logged `Recorded replica`.
 
-    The request log shows that, or followers that went on fetching.
+    `fetches` are those in its request log. They show it, or the lines of followers that went on fetching from it.
     """
     served = any(
         fetch.replica >= 0 and any(response.error == 0 and not response.diverging for response in fetch.responses.values())
@@ -293,23 +311,24 @@ def _was_fetched(node: Node, nodes: Sequence[Node], fetches: Sequence[LoggedFetc
         for fetch in fetches
     )
     # Of two requests the first may have got a diverging epoch, and the last no response: a third shows that one was served.
-    return served or sum(send.requests for send in sends if send.requested) - unrecorded > 2
+    may_be_unserved = unrecorded + 2
+    return served or sum(send.requests for send in sends if send.requested) > may_be_unserved
 
 
 def _may_have_fetched(node: Node, reading: Reading) -> bool:
-    """Return whether a leader logged a fetch of this node, or a leader that it had has no request log."""
+    """Return whether a node may have sent a fetch: a leader logged one, or one that it followed has no request log."""
     leaders = {step.fields.get("leader") for step in node.broker.steps if step.name == "BecomeFollower"} - {None, -1}
-    logged = {other.id for other in reading.nodes if other.requests}
-    return not leaders <= logged or any(
+    with_request_log = {other.id for other in reading.nodes if other.requests}
+    return not leaders <= with_request_log or any(
         fetch.replica == node.id
-        for logs in (reading.fetches, reading.summaries)
-        for of_leader in logs.values()
+        for by_leader in (reading.fetches, reading.summaries)
+        for of_leader in by_leader.values()
         for fetch in of_leader
     )
 
 
 def _responded(node: Node, nodes: Sequence[Node]) -> bool:
-    """Return whether a follower logged that it handled a response of this node."""
+    """Return whether another node logged that it handled a fetch response of this node."""
     return any(
         step.name in TAKES_RESPONSES and step.fields.get("peer") == node.id
         for other in nodes
@@ -319,7 +338,10 @@ def _responded(node: Node, nodes: Sequence[Node]) -> bool:
 
 
 def _fetches(node: Node, names: Mapping[str, str]) -> list[LoggedFetch]:
-    """Return the fetches that a leader logged, whole again from their sessions, in the order in which they were handled."""
+    """Return the fetches that a leader logged, in the order in which they were handled.
+
+    Each has all partitions of its session, those included that the request left out. `names` are topic names by id.
+    """
     sessions = Sessions(names)
     in_log_order = sorted(
         (request for request in node.requests if request.name == "FETCH"), key=lambda request: request.order
@@ -328,16 +350,17 @@ def _fetches(node: Node, names: Mapping[str, str]) -> list[LoggedFetch]:
     for request in in_log_order:
         with _as_problem(request, node.problems):
             fetches.append(sessions.fetch(request))
-    return _as_handled(fetches)
+    return _in_order_handled(fetches)
 
 
-def _as_handled(fetches: Sequence[LoggedFetch]) -> list[LoggedFetch]:
+def _in_order_handled(fetches: Sequence[LoggedFetch]) -> list[LoggedFetch]:
+    """Sort by the time when a handler thread took the request up: the log has them in the order of their responses."""
     return sorted(fetches, key=lambda fetch: fetch.request.dequeued)
 
 
 @contextmanager
 def _as_problem(request: LoggedRequest, problems: list[Problem]) -> Iterator[None]:
-    """Turn what a JSON document raises that is not of Kafka's shape into a problem; the line is left out."""
+    """Append a problem if the body raises because a request's JSON is not of Kafka's shape; the line is then left out."""
     try:
         yield
     except NOT_KAFKAS as error:
@@ -353,11 +376,14 @@ def _as_problem(request: LoggedRequest, problems: list[Problem]) -> Iterator[Non
         )
 
 
-def _exchange(nodes: Sequence[Node], fetches: Mapping[int, list[LoggedFetch]], matched: Mapping[int, Send]) -> None:
-    """Turn requests into steps."""
-    # By replica, leader and partition, in the order in which they were told.
+def _add_request_steps(nodes: Sequence[Node], fetches: Mapping[int, list[LoggedFetch]], matched: Mapping[int, Send]) -> None:
+    """Turn requests into steps of the node that handled them, ListOffsets into fields of the fetcher's HandleOutOfRange.
+
+    `fetches` are by leader; `matched` has, by id() of a fetch, the line that sent it.
+    """
+    # By replica, leader and partition, the offsets that the leader sent, in order.
     listed: dict[tuple[int, int, str], list[OffsetForTimestamp]] = defaultdict(list)
-    handled = {
+    response_steps = {
         (key, step.tp): step
         for node in nodes
         for step in node.broker.steps
@@ -368,7 +394,7 @@ def _exchange(nodes: Sequence[Node], fetches: Mapping[int, list[LoggedFetch]], m
         # A request log alone has no lines to put its requests beside.
         if not node.runs:
             continue
-        exchanges = Exchanges(node.broker, node.runs, matched, handled)
+        exchanges = Exchanges(node.broker, node.runs, matched, response_steps)
         for fetch in fetches[node.id]:
             exchanges.fetch(fetch)
         handlers = {
@@ -385,14 +411,17 @@ def _exchange(nodes: Sequence[Node], fetches: Mapping[int, list[LoggedFetch]], m
                         listed[offset.replica, node.id, offset.tp].append(offset)
     for node in nodes:
         for step in node.broker.steps:
-            # A fetcher out of range asks its leader by ListOffsets: LATEST, and EARLIEST unless its own log ends beyond that
-            # (AbstractFetcherThread#fetchOffsetAndTruncate).
             if step.name == "HandleOutOfRange":
-                _leader_range(step, listed[node.id, int(str(step.fields["peer"])), step.tp])
+                _add_leader_range(step, listed[node.id, int(str(step.fields["peer"])), step.tp])
 
 
-def _leader_range(step: LoggedStep, listed: list[OffsetForTimestamp]) -> None:
-    """Add the leader's end, and its start if the fetcher asked for that, too, to the step of a fetcher out of range."""
+def _add_leader_range(step: LoggedStep, listed: list[OffsetForTimestamp]) -> None:
+    """Add the leader's log end, and its log start if the fetcher asked for that, too, to a HandleOutOfRange step.
+
+    They are taken off `listed`: the offsets that this leader sent this fetcher for the partition, the oldest first.
+    """
+    # A fetcher out of range asks its leader by ListOffsets: LATEST, and EARLIEST unless its own log ends beyond that
+    # (AbstractFetcherThread#fetchOffsetAndTruncate).
     if listed and listed[0].timestamp == LATEST:
         step.fields.setdefault("leader_end", listed.pop(0).offset)
         if listed and listed[0].timestamp == EARLIEST:

@@ -1,5 +1,10 @@
 """Turn requests of the request log into steps: fetches handled and answered, acknowledgements, reads, ISR proposals.
 
+In: the requests of one node (request_log.py: times in microseconds, bodies as Kafka's JSON), and the steps that its lines
+have become. Out: more steps in `broker.steps`, and more fields in those that a request belongs to. A request is *dequeued*
+when a handler thread takes it up, *handled* when that is done with it, *completed* when its response has left; it is
+answered *at once* if it did not wait for records in between. A *send* is the line in which a follower sent a fetch.
+
 Rules of this file
 
 1. A fetch that the leader counted has a `Recorded replica` line already; the request adds what it asked for and, if the
@@ -40,7 +45,7 @@ LATEST, EARLIEST = -1, -2
 
 
 class _Ties(NamedTuple):
-    """The keys that tie the steps of a fetch to those of its sender."""
+    """The keys that tie the steps of a fetch to those of its sender (logged_broker.py, rule 3)."""
 
     sent: tuple[Hashable, ...]
     answered: tuple[Hashable, ...]
@@ -48,14 +53,15 @@ class _Ties(NamedTuple):
 
 
 def _ties(fetch: LoggedFetch, send: Send | None) -> _Ties:
-    """Return the keys of a fetch whose send has no line, or has this one."""
+    """Return the keys of a fetch; `send` is the line that sent it, None if there is none."""
+    # The follower's steps have the id of the send; without one no step of it has the key yet (unlogged.py may add one).
     origin = id(fetch if send is None else send)
     handled = () if send is None else (("handled", send.node, send.run),)
     return _Ties((("sent", origin),), (("answered", origin),), handled)
 
 
 class _RequestPlace(NamedTuple):
-    """Where steps of a request go that were taken by `time`: their place, when the last of them ended, and its line."""
+    """Where the steps of `request` go that happened by `time`: their place, the latest time they may have, and the line."""
 
     request: LoggedRequest
     time: int
@@ -74,9 +80,10 @@ class OffsetForTimestamp(NamedTuple):
 
 
 class Exchanges:
-    """Puts the requests of one node beside its steps.
+    """Puts the requests of one node beside its steps: a method per kind of request.
 
-    `response_steps` are the steps of followers that handled a response, by its key and partition.
+    `sends` has, by id() of a fetch, the line that sent it. `response_steps` are the steps of followers that handled a
+    response, by its key ("answered", ..) and partition.
     """
 
     def __init__(
@@ -94,9 +101,11 @@ class Exchanges:
         self._recorded = RecordedLines(broker.steps)
         self._appends: dict[tuple[str, object], list[LoggedStep]] = defaultdict(list)
         self._proposals: dict[str, list[LoggedStep]] = defaultdict(list)
-        self._of_fetcher: dict[tuple[int, int, str], tuple[tuple[LoggedStep, ...], int]] = {}
+        """By partition, the AlterPartition steps of the controller's lines that no request was matched with yet."""
+        """By partition and first offset."""
+        self._last_fetch: dict[tuple[int, int, str], tuple[tuple[LoggedStep, ...], int]] = {}
         """By replica, fetcher and partition, the steps of its last fetch, and when that was completed."""
-        self._last: _RequestPlace | None = None
+        self._last_place: _RequestPlace | None = None
         for step in broker.steps:
             if step.name == "AlterPartition":
                 self._proposals[step.tp].append(step)
@@ -109,13 +118,13 @@ class Exchanges:
 
     def add(self, time: int, name: str, tp: str, fields: Fields, request: LoggedRequest, topic_id: str = "") -> LoggedStep:
         """Add a step that only the request log shows; it happened by `time`, and after the request was taken up."""
-        # The partitions of a request are at one place.
-        last = self._last
-        if last is None or last.request is not request or last.time != time:
+        # The partitions of a request are at one place: it is looked for once.
+        where = self._last_place
+        if where is None or where.request is not request or where.time != time:
             run = self.run_of(request.line.time)
-            self._last = last = _RequestPlace(request, time, run.place(time), time + run.slack, request.line.at)
-        step = LoggedStep(self.broker.node, tp, name, fields, last.at, time, last.place)
-        step.begins, step.ends, step.key = request.since - 1, last.ends, (time, END, 0)
+            self._last_place = where = _RequestPlace(request, time, run.place(time), time + run.slack, request.line.at)
+        step = LoggedStep(self.broker.node, tp, name, fields, where.at, time, where.place)
+        step.begins, step.ends, step.key = request.since - 1, where.ends, (time, END, 0)
         step.topic_id = topic_id
         self.broker.steps.append(step)
         return step
@@ -126,12 +135,13 @@ class Exchanges:
         """Add the steps of each partition of a fetch."""
         run, ties = self.run_of(fetch.request.line.time), _ties(fetch, self.sends.get(id(fetch)))
         for tp, response in fetch.responses.items():
+            # Consumers fetch as replica -1.
             if fetch.replica < 0:
-                self._read(fetch, tp, response)
+                self._add_read(fetch, tp, response)
             else:
-                self._handle(fetch, tp, response, run, ties)
+                self._add_handling(fetch, tp, response, run, ties)
 
-    def _read(self, fetch: LoggedFetch, tp: str, response: LoggedResponse) -> None:
+    def _add_read(self, fetch: LoggedFetch, tp: str, response: LoggedResponse) -> None:
         """Add what a consumer was shown: the end up to which it may read."""
         # read_committed ends at the last stable offset, read_uncommitted at the high watermark.
         committed = fetch.request.body.get("isolationLevel", 0) == 1
@@ -142,8 +152,12 @@ class Exchanges:
             read = self.add(fetch.request.completed, "Read", tp, fields, fetch.request, fetch.topic_ids.get(tp, ""))
             read.shown_hw = response.hw
 
-    def _handle(self, fetch: LoggedFetch, tp: str, response: LoggedResponse, run: ProcessRun, ties: _Ties) -> None:
-        """Put a fetch beside its line, or where its response fits. A response that left later is a step of its own."""
+    def _add_handling(self, fetch: LoggedFetch, tp: str, response: LoggedResponse, run: ProcessRun, ties: _Ties) -> None:
+        """Add the steps of one partition of a follower's fetch: HandleFetch, and AnswerFetch for its response.
+
+        HandleFetch is the step of its `Recorded replica` line, if it has one. `run` is the leader's process. An immediate
+        refusal, and an unknown topic, are one step: HandleFetch has the response.
+        """
         request, partition = fetch.request, fetch.requested[tp]
         refused = request.at_once and (response.error != 0 or response.diverging)
         # A fetch that diverges, or is refused as it is read, is not recorded (Partition#fetchRecords). One that was recorded
@@ -160,7 +174,7 @@ class Exchanges:
         else:
             refused = False
             step.fields = _fields_of_request(fetch.replica, fetch.broker_epoch, partition, recorded=True)
-            # The fetch counts no earlier than its request was taken up.
+            # The fetch was counted no earlier than its request was taken up.
             step.begins = max(step.begins, min(request.since, step.ends) - 1)
         step.depends_on += ties.sent
         answering = step
@@ -168,7 +182,7 @@ class Exchanges:
         if response.size and response.error == 0 and not response.diverging:
             records = self._records(ties.answered[0], tp)
         if refused or unknown_topic:
-            step.fields = step.fields | _responses(partition, response) | records
+            step.fields = step.fields | _response_fields(partition, response) | records
         else:
             fields = _fields_of_response(fetch.replica, fetch.broker_epoch, partition, response)
             fields = fields | records if records else fields
@@ -176,34 +190,38 @@ class Exchanges:
             if request.at_once and response.error == 0:
                 # Immediate response:  read -> count the fetch -> respond, with the high watermark from before.
                 # DelayedFetch:        read -> count the fetch -> tryComplete reads again, in the same thread -> respond.
+                # The lines do not tell which of the two it was: order.py finds on which side of the count the read stands.
                 step.response, answering.joins, answering.key = answering, step, beside(step.key, -1)
                 answering.ends = max(answering.ends, step.key[0])
             else:
                 answering.follows += (step,)
-        self._chain(fetch, tp, step, answering)
+        self._follow_last_fetch(fetch, tp, step, answering)
         # The sender's process ends after its requests were handled and answered (process.py).
         step.provides += ties.handled
         answering.provides += ties.answered + ties.handled
 
     def _records(self, key: Hashable, tp: str) -> Fields:
-        """Return the records of a response, as the follower appended them that took it."""
-        handled = self.response_steps.get((key, tp))
-        if handled is None:
+        """Return the fields of a response's records as the follower's step has them, which appended them (rule 4).
+
+        `key` is the response's ("answered", ..); empty if no line of the follower shows them.
+        """
+        appended = self.response_steps.get((key, tp))
+        if appended is None:
             return {}
         return {
-            name: handled.fields[name] for name in ("rec_base", "rec_end", "rec_epoch", "epochs") if name in handled.fields
+            name: appended.fields[name] for name in ("rec_base", "rec_end", "rec_epoch", "epochs") if name in appended.fields
         }
 
-    def _chain(self, fetch: LoggedFetch, tp: str, handled: LoggedStep, answering: LoggedStep) -> None:
-        """Put the steps of a fetch after those of the request before it: a fetcher sends the next when it has a response."""
-        steps = (handled,) if answering is handled else (handled, answering)
+    def _follow_last_fetch(self, fetch: LoggedFetch, tp: str, handling: LoggedStep, answering: LoggedStep) -> None:
+        """Let the steps of a fetch follow those of the fetcher's last one: it sends the next when it has a response."""
+        steps = (handling,) if answering is handling else (handling, answering)
         fetcher = (fetch.replica, fetch.fetcher, tp)
+        before, completed = self._last_fetch.get(fetcher, ((), 0))
         # A fetcher that has given a request up (its connection timed out) sends the next before that is handled.
-        before, completed = self._of_fetcher.get(fetcher, ((), 0))
         if completed <= fetch.request.dequeued:
             for step in steps:
                 step.follows += before
-        self._of_fetcher[fetcher] = steps, fetch.request.completed
+        self._last_fetch[fetcher] = steps, fetch.request.completed
 
     # everything else
 
@@ -248,7 +266,10 @@ class Exchanges:
                 self.add(request.handled, "HandleEpochRequest", tp, fields, request)
 
     def alter_partition(self, request: LoggedRequest) -> None:
-        """Add an ISR proposal that the controller judged; one that it accepted has a line already."""
+        """Add the ISR proposals of an AlterPartition request, which the controller judged.
+
+        One that it accepted has a line, and so a step, already: the request adds fields to that.
+        """
         peer = int(request.body["brokerId"])
         # Versions 0 and 1 name topics (`topicName`), since 2 by id (KIP-841).
         responses = {
@@ -265,24 +286,27 @@ class Exchanges:
                 # A controller that is not active judges nothing, and may not have replayed yet what the leader acts on.
                 if error == NOT_CONTROLLER:
                     continue
-                # Up to version 2 `newIsr` lists broker ids; since 3 `newIsrWithEpochs` has a broker epoch each (KIP-903).
+                # Up to version 2 `newIsr` lists broker ids; since 3 `newIsrWithEpochs` has a broker epoch each (KIP-903),
+                # -1 where it is unknown.
                 members = part.get("newIsrWithEpochs") or [{"brokerId": broker} for broker in part.get("newIsr", ())]
                 broker_epochs = {int(member["brokerId"]): int(member.get("brokerEpoch", -1)) for member in members}
                 isr = tuple(broker_epochs)
                 epochs = {"leader_epoch": int(part["leaderEpoch"]), "partition_epoch": int(part["partitionEpoch"])}
-                step = self._altered(tp, peer, response, isr, request) if error == 0 else None
+                step = self._accepted_proposal(tp, peer, response, isr, request) if error == 0 else None
                 if step is None:
                     step = self.add(
                         request.handled, "AlterPartition", tp, {"peer": peer, "isr": isr, "error": error}, request
                     )
                     if error == 0:
-                        self._before_its_change(step, response.get("partitionEpoch"))
+                        self._place_before_change(step, response.get("partitionEpoch"))
                 step.fields.update(epochs)
-                seen = {broker: epoch for broker, epoch in broker_epochs.items() if epoch >= 0}
-                step.depends_on += proposal_keys(tp, epochs["leader_epoch"], epochs["partition_epoch"], isr, seen)[-1:]
+                named_epochs = {broker: epoch for broker, epoch in broker_epochs.items() if epoch >= 0}
+                # The last key is the one with broker epochs, if there are any: the leader's step provides both.
+                keys = proposal_keys(tp, epochs["leader_epoch"], epochs["partition_epoch"], isr, named_epochs)
+                step.depends_on += keys[-1:]
 
-    def _before_its_change(self, step: LoggedStep, partition_epoch: object) -> None:
-        """Put an accepted proposal whose line is missing before the change that it made."""
+    def _place_before_change(self, step: LoggedStep, partition_epoch: object) -> None:
+        """Put an accepted proposal without a line of its own before the change to `partition_epoch` that it made."""
         for change in self.broker.steps:
             if (
                 change.tp == step.tp
@@ -292,18 +316,19 @@ class Exchanges:
                 step.place = (change.run, change.line_index, -1, change.place[3])
                 change.fields["peer"] = step.fields["peer"]
 
-    def _altered(
+    def _accepted_proposal(
         self, tp: str, peer: int, response: Mapping[str, Any], proposed: Iterable[int], request: LoggedRequest
     ) -> LoggedStep | None:
-        """Return the controller's first step on this proposal that no request was matched with, and take it off the list.
+        """Return the step of the controller's line that accepts this proposal of `peer`; None if there is none.
 
-        Its line has the ISR that became of the proposal: without the replicas that a reassignment removes if that ends here.
+        It is the first that no request was matched with: it is matched now, and gets the proposed ISR. Its line has the ISR
+        that became of the proposal: without the replicas that a reassignment removes if that ends here.
         """
-        members = frozenset(proposed), frozenset(map(int, response.get("isr", ())))
+        fitting_isrs = frozenset(proposed), frozenset(map(int, response.get("isr", ())))
         # The controller acts before it responds, and the request log is written after the response.
         before = [step for step in self._proposals[tp] if step.fields["peer"] == peer and step.time <= request.line.time]
         of_epoch = (step for step in before if ("altered", tp, response.get("partitionEpoch")) in step.provides)
-        of_isr = (step for step in before if _members(step) in members)
+        of_isr = (step for step in before if _isr_of(step) in fitting_isrs)
         step = next(of_epoch, None) or next(of_isr, None)
         if step is not None:
             self._proposals[tp].remove(step)
@@ -311,7 +336,7 @@ class Exchanges:
         return step
 
     def list_offsets(self, request: LoggedRequest) -> list[OffsetForTimestamp]:
-        """Return the offsets that a fetcher was told: it asks for LATEST or EARLIEST."""
+        """Return the offsets in a ListOffsets response to a replica, which asks for LATEST or EARLIEST; no consumer's."""
         timestamps = {
             (topic["name"], int(part["partitionIndex"])): int(part["timestamp"])
             for topic in request.body["topics"]
@@ -331,15 +356,19 @@ class Exchanges:
         ]
 
 
-def _members(step: LoggedStep) -> frozenset[int] | None:
+def _isr_of(step: LoggedStep) -> frozenset[int] | None:
+    """Return the ISR that a step names, None if it names none."""
     isr = step.fields.get("isr")
     return frozenset(isr) if isinstance(isr, tuple) else None
 
 
-# As request_fields.
+# Requests ask for the same again and again: what is equal is one dict, which nobody changes.
 @lru_cache(maxsize=1 << 14)
 def _fields_of_request(replica: int, broker_epoch: int | None, partition: PartitionRequest, recorded: bool) -> Fields:
-    """Return the fields of a fetch. `recorded`: it has no line, and its offset is the log end that the leader counts."""
+    """Return the fields of one partition of a fetch; to be read only.
+
+    `recorded`: a line says that the leader counted it, so its offset is the log end that the leader has recorded.
+    """
     fields = {"peer": replica} if not recorded else recorded_fields(replica, partition.offset)
     fields = fields | request_fields(partition)
     return fields if broker_epoch is None else {**fields, "req_broker_epoch": broker_epoch}
@@ -349,11 +378,12 @@ def _fields_of_request(replica: int, broker_epoch: int | None, partition: Partit
 def _fields_of_response(
     replica: int, broker_epoch: int | None, partition: PartitionRequest, response: LoggedResponse
 ) -> Fields:
-    asked = _fields_of_request(replica, broker_epoch, partition, recorded=False)
-    return asked | _responses(partition, response)
+    """Return the fields of an AnswerFetch: those of its request and of its response; to be read only."""
+    request = _fields_of_request(replica, broker_epoch, partition, recorded=False)
+    return request | _response_fields(partition, response)
 
 
-def _responses(partition: PartitionRequest, response: LoggedResponse) -> Fields:
+def _response_fields(partition: PartitionRequest, response: LoggedResponse) -> Fields:
     """Return the fields of a response: an error, a diverging epoch, or up to where the log goes.
 
     The JSON has the bytes of records and not their offsets: only an empty response shows that there are none (rule 4).

@@ -1,4 +1,9 @@
-"""How much of what happened the logs of a capture cover: which nodes, which time, and what is missing."""
+"""How much of what happened the logs of a capture cover: which nodes, which time, and what is missing.
+
+Three parts: the coverage of nodes for the report; problems for loggers that were off; and, for each trace, between which of
+its events each gap lies. A *gap* is a stretch of a node's log in which lines are missing (gap_detection.py); a node is
+*silenced* if a logger of it was off: its replicas are not judged. A *spot* is a place in a log: (process, index of a line).
+"""
 
 from bisect import bisect_left
 from collections import defaultdict
@@ -25,7 +30,7 @@ GAPS_SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class NodeCoverage:
-    """The times of the first and last line of a node; `share` of the time between lies in no gap. 0: it is not judged."""
+    """The times of the first and last line of a node, and the `share` of the time between in no gap; 0: it is not judged."""
 
     node: int
     first: str
@@ -51,9 +56,10 @@ def node_coverage(nodes: Sequence[Node], gaps: Sequence[Gap]) -> tuple[NodeCover
 def missing(
     nodes: Sequence[Node], controller: Node | None, gaps: Sequence[Gap], brokers: Iterable[int], nameless: bool = False
 ) -> tuple[str, ...]:
-    """List what would have to be added for a verdict on everything that happened; empty if the logs are complete.
+    """List, as phrases, what would have to be added for a verdict on everything that happened; empty if nothing is missing.
 
-    The one node of a `nameless` input is not called by the id that it was given.
+    `brokers` are all that the traces name. The one node of a `nameless` input was given an id that no line says: it is not
+    called by that.
     """
     wanted: list[str] = []
     logged = {node.id for node in nodes if node.has_replicas and not node.silenced}
@@ -76,17 +82,20 @@ def missing(
         if len(of_logger) > GAPS_SHOWN:
             gap = of_logger[0]
             wanted.append(f"{gap.logger} of node {gap.node}: {len(of_logger) - GAPS_SHOWN:,} more gaps")
-    given = [f" of node {node.id}" for node in nodes] if nameless else []
-    return tuple(text.replace(given[0], " of the node, whose id no line says", 1) if given else text for text in wanted)
+    if nameless:
+        made_up = f" of node {nodes[0].id}" if nodes else ""
+        wanted = [text.replace(made_up, " of the node, whose id no line says", 1) if made_up else text for text in wanted]
+    return tuple(wanted)
 
 
 def _clipped(gap: Gap, first: int, last: int) -> tuple[int, int]:
+    """Return the times of a gap within those of the node's first and last line; None in `gap.times` is an open end."""
     begin, end = gap.times
     return (first if begin is None else max(first, begin), last if end is None else min(last, end))
 
 
 def _union(spans: Iterable[tuple[int, int]]) -> int:
-    """Return how long `spans` (begin, end) are together, what they share counted once."""
+    """Return the total length of `spans` (begin, end) of times; what they share is counted once."""
     total, covered_until = 0, -1
     for begin, end in sorted(spans):
         total += max(0, end - max(begin, covered_until))
@@ -105,7 +114,7 @@ _SEE = "switch it on and see docs/kafka-logs.md section 1; the replicas of this 
 
 
 def silent_loggers(node: Node, fetched: bool, responded: bool, fetches: bool) -> Iterator[Problem]:
-    """Yield a problem per logger that was off.
+    """Yield a problem per logger of a node that was off, as other lines show that it should have written some.
 
     `fetched`: followers went on fetching from this node. `responded`: a follower handled a response of it, of any kind; a
     leader for a moment may have sent one, and only its request log has the details. `fetches`: it may have fetched itself.
@@ -119,6 +128,7 @@ def silent_loggers(node: Node, fetched: bool, responded: bool, fetches: bool) ->
     # A fetcher that is added sends its first fetch at once, unless its topic is deleted meanwhile.
     if kinds["fetcher-added"] and not kinds["sending"] and fetches:
         yield _off(node, "ReplicaFetcherThread at TRACE", "`Added fetcher`, and no `Sending fetch request`")
+    # A new log has no epochs: the first append assigns one (LeaderEpochFileCache#assign).
     if kinds["log-created"] and kinds["appended"] and not kinds["epoch-entry"]:
         yield _off(node, "LeaderEpochFileCache at DEBUG", "appends to a new log, and no `Appended new epoch entry`")
     if (fetched or responded) and not node.requests:
@@ -129,16 +139,20 @@ def silent_loggers(node: Node, fetched: bool, responded: bool, fetches: bool) ->
 
 
 def silent_controller(controller: Node, nodes: Iterable[Node]) -> Problem | None:
-    """Return a problem if a controller did not log every change of its registrations; call before a node is silenced.
+    """Return a problem if a controller did not log every partition change; call before a node is silenced.
 
-    Such a change is known by a partition epoch on which a broker acted, or which a proposal was given, without its line.
+    A change without a line is known by its partition epoch: a broker acted on it, or it was the response to a proposal. Only
+    partitions count of which the controller logged some change.
     """
     epochs_by_partition = controller.controller.epochs
     logged = {key for step in controller.broker.steps for key in step.provides}
-    acted = {key for node in nodes for step in node.broker.steps for key in step.depends_on if key not in logged}
-    accepted = set(_accepted(controller)) - logged
+    acted_on = {key for node in nodes for step in node.broker.steps for key in step.depends_on if key not in logged}
+    responded = set(_changes_in_responses(controller)) - logged
+    # Keys of changes are ("metadata", partition, partition epoch).
     unlogged = [
-        key for key in acted | accepted if isinstance(key, tuple) and key[0] == "metadata" and key[1] in epochs_by_partition
+        key
+        for key in acted_on | responded
+        if isinstance(key, tuple) and key[0] == "metadata" and key[1] in epochs_by_partition
     ]
     if not unlogged and not controller.controller.gaps:
         return None
@@ -151,16 +165,17 @@ def silent_controller(controller: Node, nodes: Iterable[Node]) -> Problem | None
     )
 
 
-def _accepted(controller: Node) -> Iterator[Hashable]:
-    """Yield the changes that its responses to proposals name; malformed responses are reported by passes.py."""
+def _changes_in_responses(controller: Node) -> Iterator[Hashable]:
+    """Yield the keys of the changes that a controller's responses to proposals name."""
     for request in controller.requests:
         if request.name == "ALTER_PARTITION":
+            # Malformed responses are reported by passes.py.
             with suppress(*NOT_KAFKAS):
-                yield from _made(controller, request.response)
+                yield from _changes_in(controller, request.response)
 
 
-def _made(controller: Node, response: Mapping[str, Any]) -> Iterator[Hashable]:
-    """Yield the metadata that an AlterPartition response shows to be made: (kind, partition, partition epoch)."""
+def _changes_in(controller: Node, response: Mapping[str, Any]) -> Iterator[Hashable]:
+    """Yield the key ("metadata", partition, partition epoch) of each change that an AlterPartition response names."""
     for topic in response.get("topics", ()):
         topic_id = str(topic.get("topicId") or topic.get("topicName"))
         for part in topic["partitions"]:
@@ -170,6 +185,7 @@ def _made(controller: Node, response: Mapping[str, Any]) -> Iterator[Hashable]:
 
 
 def _off(node: Node, logger: str, seen: str) -> Problem:
+    """Return the problem for a logger of a node that was off; `seen` says which lines there are, and which are not."""
     return Problem(f"{node.label or '.'}", None, f"lines of {logger}", seen, _SEE)
 
 
@@ -185,11 +201,14 @@ MANY_GAPS = 1_000
 """Gaps of a capture above which a trace lists one of each logger between the same steps: it may be one of 5,000 traces."""
 
 BEHIND = AFTER_ALL_LINES[1] - 2
-"""From this index on a step comes after the last line of its process."""
+"""From this line index on a step comes after the last line of its process."""
 
 
 class GapsOfNode(NamedTuple):
-    """The gaps of a node, by their numbers among all: those that end, with places and numbers of loggers, and the others."""
+    """The gaps of a node by their numbers among all: those that end before the end of the log, and the `endless` ones.
+
+    Of the former, in columns: where they begin and end (see `_numbers`), and the numbers of their loggers.
+    """
 
     ended: Sequence[int]
     begins: npt.NDArray[np.int64]
@@ -204,10 +223,10 @@ class CaptureGaps:
     def __init__(self, gaps: Sequence[Gap]) -> None:
         """Sort the gaps by node: those that end in columns for bisection, those that reach the end of the log apart."""
         self.gaps = gaps
-        self.of: dict[int, GapsOfNode] = {}
+        self.by_node: dict[int, GapsOfNode] = {}
         self.of_requests: dict[int, int] = {}
         """By node, its first gap in which a response may lie."""
-        loggers = {logger: at for at, logger in enumerate(dict.fromkeys(gap.logger for gap in gaps))}
+        logger_numbers = {logger: at for at, logger in enumerate(dict.fromkeys(gap.logger for gap in gaps))}
         ended: dict[int, list[int]] = defaultdict(list)
         endless: dict[int, list[int]] = defaultdict(list)
         for number, gap in enumerate(gaps):
@@ -216,17 +235,16 @@ class CaptureGaps:
                 self.of_requests.setdefault(gap.node, number)
         for node in {**ended, **endless}:
             begins, ends = (_numbers(getattr(gaps[at], edge) for at in ended[node]) for edge in ("begin", "end"))
-            of_loggers = np.array([loggers[gaps[at].logger] for at in ended[node]], np.int64)
-            self.of[node] = GapsOfNode(ended[node], begins, ends, of_loggers, endless[node])
+            loggers = np.array([logger_numbers[gaps[at].logger] for at in ended[node]], np.int64)
+            self.by_node[node] = GapsOfNode(ended[node], begins, ends, loggers, endless[node])
 
 
-def _numbers(places: Iterable[Spot]) -> npt.NDArray[np.int64]:
-    """Return a number for each place, in the same order; places behind all lines of a process are far behind."""
+def _numbers(spots: Iterable[Spot]) -> npt.NDArray[np.int64]:
+    """Return each spot (process, index of a line) as one number, so that the numbers are ordered as the spots are."""
+    # An index gets 41 bits. Those behind all lines, up to AFTER_ALL_LINES[1], are larger: they become the last such numbers.
     far = 1 << 40
-    return np.array(
-        [(run << 41) + (index if index < far else 2 * far - 1 - AFTER_ALL_LINES[1] + index) for run, index in places],
-        np.int64,
-    )
+    shift = 2 * far - 1 - AFTER_ALL_LINES[1]
+    return np.array([(run << 41) + (index if index < far else shift + index) for run, index in spots], np.int64)
 
 
 def uncertain_intervals(
@@ -235,45 +253,49 @@ def uncertain_intervals(
     ahead: Mapping[tuple[int, int], int] = {},
     seen_until: Mapping[tuple[int, int], int] = {},
 ) -> list[tuple[tuple[int, int], Gap]]:
-    """Return each gap with the first and the last of `steps` between which it lies.
+    """Return each gap with the rows (numbers) of the first and the last of `steps` between which it lies.
 
-    Of more than MANY_GAPS between the same steps it is the first of each logger.
-
-    Nodes without steps have none. `ahead` bounds the difference of clocks (merge.py); `seen_until` is until when a log was
-    seen to go on (CarryOver).
+    `steps` are those of one partition in the order of the trace. Gaps of nodes without a step there are left out. With more
+    than MANY_GAPS in the capture, of those between the same steps only the first of each logger stays. `ahead` bounds the
+    difference of clocks (merge.py); `seen_until` is until when a log was seen to go on (CarryOver).
     """
     if not gaps.gaps:
         return []
-    # By node, its steps in the order of its lines, as (rows, places): all, and those that have a line.
+    # By node, its steps in the order of its lines, as (rows, spots): all, and those that have a line.
     every: dict[int, tuple[list[int], list[Spot]]] = {}
     logged: dict[int, tuple[list[int], list[Spot]]] = {}
     provided = {key for step in steps for key in step.provides}
+    # By leader, the rows of steps that handle a response which no step gives.
     unanswered: dict[object, list[int]] = {}
     for row, step in enumerate(steps):
         # Steps that were added after every line of a process (its end, unlogged sends) do not show how far its log goes.
-        for found in (every, logged) if step.line_index < BEHIND else (every,):
-            rows, places = found.setdefault(step.node, ([], []))
+        for by_node in (every, logged) if step.line_index < BEHIND else (every,):
+            rows, spots = by_node.setdefault(step.node, ([], []))
             rows.append(row)
-            places.append(step.spot)
+            spots.append(step.spot)
         if step.name in TAKES_RESPONSES and not any(key in provided for key in step.depends_on if _is_response(key)):
             unanswered.setdefault(step.fields.get("peer"), []).append(row)
+    # Gaps by number, with their rows.
     intervals: list[tuple[int, tuple[int, int]]] = []
-    for node, of_node in gaps.of.items():
+    for node, of_node in gaps.by_node.items():
         if node not in every:
             continue
-        before, behind = logged.get(node, ([], [])), every[node]
-        rows_before, rows_behind = np.array([0, *before[0]]), np.array([*behind[0], len(steps) - 1])
-        first = rows_before[np.searchsorted(_numbers(before[1]), of_node.begins)]
-        last = rows_behind[np.searchsorted(_numbers(behind[1]), of_node.ends)]
+        (logged_rows, logged_spots), (all_rows, all_spots) = logged.get(node, ([], [])), every[node]
+        # The last step with a line before a gap begins (else the first step of all), and the first step from its end on
+        # (else the last of all).
+        rows_before, rows_behind = np.array([0, *logged_rows]), np.array([*all_rows, len(steps) - 1])
+        first = rows_before[np.searchsorted(_numbers(logged_spots), of_node.begins)]
+        last = rows_behind[np.searchsorted(_numbers(all_spots), of_node.ends)]
         low, high = np.minimum(first, last), np.maximum(first, last)
-        kept = np.arange(len(low))
+        chosen = np.arange(len(low))
         if len(gaps.gaps) > MANY_GAPS:
-            _, kept = np.unique((low * len(steps) + high) * len(gaps.gaps) + of_node.loggers, return_index=True)
-        rows_of_kept = zip(low[kept].tolist(), high[kept].tolist(), strict=True)
-        intervals += zip((of_node.ended[at] for at in kept.tolist()), rows_of_kept, strict=True)
+            # One number for (low, high, logger).
+            _, chosen = np.unique((low * len(steps) + high) * len(gaps.gaps) + of_node.loggers, return_index=True)
+        rows_of_chosen = zip(low[chosen].tolist(), high[chosen].tolist(), strict=True)
+        intervals += zip((of_node.ended[at] for at in chosen.tolist()), rows_of_chosen, strict=True)
         for number in of_node.endless:
             gap = gaps.gaps[number]
-            at = bisect_left(before[1], gap.begin)
+            at = bisect_left(logged_spots, gap.begin)
             begin = max(int(rows_before[at]), _steps_before_gap(gap, steps, ahead, seen_until) - 1)
             intervals.append((number, (min(begin, len(steps) - 1), len(steps) - 1)))
     # A response that no step gives lies in the gap of its leader: only clocks order it against the leader's steps.
@@ -284,13 +306,17 @@ def uncertain_intervals(
 
 
 def _is_response(key: object) -> bool:
+    """Return whether a key ties the step that handles a response to the one that gives it: ("answered", request)."""
     return isinstance(key, tuple) and key[0] == "answered"
 
 
 def _steps_before_gap(
     gap: Gap, steps: Sequence[LoggedStep], ahead: Mapping[tuple[int, int], int], seen_until: Mapping[tuple[int, int], int]
 ) -> int:
-    """Count how many of the first steps came before the line after which a gap begins."""
+    """Return how many steps at the beginning of `steps` surely came before the line after which a gap begins.
+
+    `ahead` and `seen_until` are those of `uncertain_intervals`.
+    """
     begin = gap.times[0]
     if begin is None:
         return 0

@@ -1,4 +1,7 @@
-"""Match requests at a leader with `Sending` lines at a follower.
+"""Match requests at a leader with `Sending` lines at a follower, and with the leader's own `Recorded replica` lines.
+
+A *send* is what a `Sending fetch request` line of a follower shows, a *fetch* what a line of the leader's request log shows;
+both have all partitions of their fetch session (KIP-227). A *full fetch* begins a session or has none: its epoch is 0 or -1.
 
 Rules of this file
 
@@ -28,12 +31,17 @@ from tidegauge.traces.kafka_logs.parsing.request_log import LoggedFetch, LoggedR
 def match(
     sends: Sequence[Send], fetches: Mapping[int, list[LoggedFetch]], summaries: Mapping[int, list[LoggedFetch]]
 ) -> dict[int, Send]:
-    """Return the send of each fetch, by id of the fetch; `fetches` are by leader, in the order they were handled."""
-    named: dict[tuple[int, int, int, int], Send] = {}
+    """Return the send of each fetch, by id() of the fetch, where it has one.
+
+    `fetches` and `summaries` are by leader, in the order they were handled. A fetch to which its send adds partitions of
+    the session gets them (rule 4).
+    """
+    # By replica, leader, session and its epoch; and by replica, leader, session and fetcher.
+    in_session: dict[tuple[int, int, int, int], Send] = {}
     full: dict[tuple[int, int, int, int], list[Send]] = defaultdict(list)
     for send in sends:
         if send.session_epoch > 0:
-            named[send.node, send.leader, send.session, send.session_epoch] = send
+            in_session[send.node, send.leader, send.session, send.session_epoch] = send
         else:
             full[send.node, send.leader, send.session, send.fetcher].append(send)
     matched: dict[int, Send] = {}
@@ -42,26 +50,27 @@ def match(
         next_send: dict[tuple[int, int, int, int], int] = defaultdict(int)
         for fetch in of_leader:
             if fetch.session_epoch > 0:
-                send_of_fetch = named.pop((fetch.replica, leader, fetch.session, fetch.session_epoch), None)
+                send_of_fetch = in_session.pop((fetch.replica, leader, fetch.session, fetch.session_epoch), None)
             else:
                 key = (fetch.replica, leader, fetch.session, fetch.fetcher)
                 # Full fetches have no number: requests and sends are both in order, so the search goes on after the last
                 # match.
-                position = _next(full[key], next_send[key], fetch, processes.get((fetch.replica, fetch.broker_epoch)))
+                process = processes.get((fetch.replica, fetch.broker_epoch))
+                position = _next_full_send(full[key], next_send[key], fetch, process)
                 send_of_fetch = None if position is None else full[key][position]
                 next_send[key] = next_send[key] if position is None else position + 1
             if send_of_fetch is not None:
                 matched[id(fetch)] = send_of_fetch
                 # Rule 4: after a request that the leader did not log, only the sender's lines know the whole session.
-                unnamed = send_of_fetch.requested.keys() - fetch.requested.keys()
-                for tp in unnamed if fetch.responses or fetch.unasked else ():
+                only_sender_names = send_of_fetch.requested.keys() - fetch.requested.keys()
+                for tp in only_sender_names if fetch.responses or fetch.unasked else ():
                     fetch.requested[tp] = send_of_fetch.requested[tp]
                     fetch.responses[tp] = fetch.unasked.get(tp, LoggedResponse(0, None, None))
     return matched
 
 
 class SummaryMatches(NamedTuple):
-    """By id of the fetch: `sent` is the send that has the last request of a summary; `broken` are summaries with a request
+    """`sent` has, by id() of a summary, the send with its last request; `broken` are the ids of summaries with a request
     that no send has, before one that a send has.
     """
 
@@ -72,7 +81,7 @@ class SummaryMatches(NamedTuple):
 def match_summaries(sends: Iterable[Send], fetches: Mapping[int, list[LoggedFetch]]) -> SummaryMatches:
     """Match each summary of a leader with the send of the last request that it stands for, in the same session.
 
-    A summary for whose requests some send is missing is noted as broken.
+    `fetches` are the summaries, by leader. One for whose requests some send is missing is noted as broken.
     """
     of_session: dict[tuple[int, int, int], list[Send]] = defaultdict(list)
     for send in sends:
@@ -81,16 +90,19 @@ def match_summaries(sends: Iterable[Send], fetches: Mapping[int, list[LoggedFetc
     matches = SummaryMatches({}, set())
     for leader, of_leader in fetches.items():
         for fetch in of_leader:
+            # It stands for the requests first to last; a send that is a summary, too, for its last `requests` ones.
             first, last = fetch.session_epoch - fetch.request.line.requests + 1, fetch.session_epoch
             missing = first  # the next session epoch whose send was not found yet
             for send in sorted(
                 of_session[fetch.replica, leader, fetch.session], key=lambda candidate: candidate.session_epoch
             ):
-                if send.session_epoch >= missing and send.session_epoch - send.requests < last:
-                    # This send and those it stands for begin after the next request that is missing: no send has that one.
-                    if send.session_epoch - send.requests >= missing:
+                send_first, send_last = send.session_epoch - send.requests + 1, send.session_epoch
+                # The two have a request in common that no send before had.
+                if send_last >= missing and send_first <= last:
+                    # No send has the requests from the missing one to this send's first.
+                    if send_first > missing:
                         matches.broken.add(id(fetch))
-                    missing = send.session_epoch + 1
+                    missing = send_last + 1
                     if missing > last:
                         matches.sent[id(fetch)] = send
     return matches
@@ -99,19 +111,26 @@ def match_summaries(sends: Iterable[Send], fetches: Mapping[int, list[LoggedFetc
 def _processes(
     sends: Iterable[Send], logged: Iterable[Mapping[int, list[LoggedFetch]]]
 ) -> dict[tuple[int, int | None], int]:
-    """Return the number of the sender's process for each replica and broker epoch that a session tells."""
-    of_session = {(send.node, send.leader, send.session): send.run for send in sends if send.session_epoch > 0}
+    """Return, by replica and broker epoch, the number of the sender's process, where a session in `logged` shows it.
+
+    A session is in the sender's lines, with its process, and in the leader's request log, with the broker epoch (KIP-903).
+    """
+    run_of_session = {(send.node, send.leader, send.session): send.run for send in sends if send.session_epoch > 0}
     processes: dict[tuple[int, int | None], int] = {}
     for leader, of_leader in (item for fetches in logged for item in fetches.items()):
         for fetch in of_leader:
-            run = of_session.get((fetch.replica, leader, fetch.session)) if fetch.session_epoch > 0 else None
+            run = run_of_session.get((fetch.replica, leader, fetch.session)) if fetch.session_epoch > 0 else None
             # A broker registers at its start: two processes never have one epoch. -1 stands for none (FetchRequest).
             if run is not None and fetch.broker_epoch is not None and fetch.broker_epoch >= 0:
                 processes[fetch.replica, fetch.broker_epoch] = run
     return processes
 
 
-def _next(sends: list[Send], begin: int, fetch: LoggedFetch, process: int | None) -> int | None:
+def _next_full_send(sends: list[Send], begin: int, fetch: LoggedFetch, process: int | None) -> int | None:
+    """Return the position, from `begin` on, of the first send that asks for the same as a full fetch; None if there is none.
+
+    Only sends of the sender's `process` count, if that is known. One that was not lost is preferred (rule 2).
+    """
     of_process = [i for i in range(begin, len(sends)) if process in (None, sends[i].run)]
     alike = [i for i in of_process if sends[i].requested == fetch.requested]
     return next((i for i in alike if not sends[i].lost), alike[0] if alike else None)
@@ -126,7 +145,7 @@ def _next(sends: list[Send], begin: int, fetch: LoggedFetch, process: int | None
 
 
 class RecordedLines:
-    """The lines of one node that belong to no request yet, as steps."""
+    """The `Recorded replica` lines of one node, as steps, that belong to no request yet: they wait for theirs."""
 
     def __init__(self, steps: Iterable[LoggedStep]) -> None:
         """Sort the recorded fetches by process, partition and replica, in the order of their lines."""
@@ -134,7 +153,7 @@ class RecordedLines:
         for step in steps:
             if step.name == "HandleFetch":
                 self._waiting[step.run, step.tp, step.fields.get("peer")].append(step)
-        # How many of them wait no more, and the earliest time from each on: stamps go back a little.
+        # How many of them wait no more; and the earliest time from each on: stamps go back a little, bisection needs order.
         self._done: dict[tuple[int, str, object], int] = defaultdict(int)
         self._earliest = {
             key: list(accumulate((step.time for step in reversed(waiting)), min))[::-1]
@@ -144,9 +163,10 @@ class RecordedLines:
     def find(
         self, run: ProcessRun, fetch: LoggedFetch, tp: str, partition: PartitionRequest, refused: bool = False
     ) -> LoggedStep | None:
-        """Take the `Recorded` line of a fetch, and all before it, out of those that wait. A `refused` fetch may have none.
+        """Return the `Recorded` line of a fetch of `tp` in process `run`; it and all before it wait no more.
 
-        Of several at the same offset it is the one nearest to the time in which the request was handled.
+        Of several at the same offset it is the one nearest to the time in which the request was handled (rule 2). None if
+        there is none; a fetch that was `refused` in the handler's thread may have one from before that.
         """
         key = (run.number, tp, fetch.replica)
         waiting, earliest = self._waiting[key], self._earliest.get(key, ())
@@ -171,5 +191,6 @@ class RecordedLines:
 
 
 def _away(window: tuple[int, int], time: int) -> int:
+    """Return how far a time is from a window (begin, end) of times; 0 inside."""
     begin, end = window
     return max(begin - time, time - end, 0)

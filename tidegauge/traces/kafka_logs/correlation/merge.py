@@ -1,4 +1,7 @@
-"""Several nodes in one order, by causality.
+"""Put the steps of several nodes on one partition in one order, by causality (happened before).
+
+A step has keys that it `provides` and keys that it `depends_on`: it comes after every step that provides one of those. Two
+steps so connected are a *tie*; the one that comes first is the *cause* of the other.
 
 Rules of this file
 
@@ -24,7 +27,7 @@ COMMITS = frozenset({"HandleFetch", "BecomeLeader", "LeaderAppend", "ProduceAck"
 OBSERVED_COMMITS = ("ProduceAck", "Read")
 """Steps that show a client that a record is committed."""
 SOME = 64
-"""Steps between two looks whether the others can be left out."""
+"""Steps between two checks whether the rest of the order can be left out."""
 LOSSES = frozenset(
     {"BecomeLeader", "HandleDivergingResponse", "HandleOutOfRange", "TruncateToHighWatermark", "Start", "Crash"}
 )
@@ -62,22 +65,28 @@ def merge(steps: Sequence[LoggedStep]) -> Merged:
                 last_of_node = {numbered[provider].node: provider for provider in sorted(providers)}
                 causes[number] = providers if len(providers) == 1 else [*last_of_node.values()]
                 ties += len(providers)
-    order, dropped = _order(numbered, causes, provides)
+    order, dropped = _topological_order(numbered, causes, provides)
     return Merged(tuple(map(numbered.__getitem__, order)), ties, dropped, _concurrent(numbered, order, causes))
 
 
-def _order(
+def _topological_order(
     numbered: Sequence[LoggedStep], causes: dict[int, list[int]], provides: Mapping[Hashable, Sequence[int]]
 ) -> tuple[list[int], int]:
-    """Sort topologically, the earliest step first; return the order, and how many cycles were broken."""
+    """Sort topologically, the earliest of the steps that may come next first; return the order, and the number of cycles.
+
+    `numbered` are the steps node by node, each node's in order. `causes` has, by number, the steps that must come before a
+    step; of a step that was released from a cycle only those stay that do. `provides` has the numbers of the steps that
+    provide a key.
+    """
+    # The numbers of a node's steps are begins[node] .. ends[node] - 1; nodes count from 0 here.
     begins = [at for at, step in enumerate(numbered) if not at or step.node != numbered[at - 1].node]
     ends = [*begins[1:], len(numbered)]
     node_of = [at for at, (begin, end) in enumerate(zip(begins, ends, strict=True)) for _ in range(begin, end)]
     # Only the heads of the nodes can be next. `waits` counts the causes of a step that are to come, `after` has who waits.
-    waits = {number: len(found) for number, found in causes.items()}
+    waits = {number: len(own_causes) for number, own_causes in causes.items()}
     after: dict[int, list[int]] = {}
-    for number, found in causes.items():
-        for cause in found:
+    for number, own_causes in causes.items():
+        for cause in own_causes:
             after.setdefault(cause, []).append(number)
     heads = list(begins)
     heap = [(numbered[head].time, head) for head in heads if head not in waits]
@@ -119,53 +128,56 @@ def _order(
 def _concurrent(numbered: Sequence[LoggedStep], order: Sequence[int], causes: Mapping[int, Sequence[int]]) -> int:
     """Count pairs of a loss and a commit on different nodes that are concurrent: neither happened before the other.
 
-    By vector clocks: a happened before b iff b's clock has as much of a's node as a itself.
+    By vector clocks: a happened before b iff b's clock has as much of a's node as a itself. A commit is a step that raises
+    the high watermark, or shows a client that a record is committed; a loss is one that may lose records. `order` has the
+    numbers of the steps, `causes` by number those of the steps before each.
     """
     column = {node: index for index, node in enumerate(sorted({step.node for step in numbered}))}
-    # By node, what it has seen of all so far, its own steps counted in place.
-    latest = [[0] * len(column) for _ in column]
-    # What a step with causes on other nodes may ask for.
-    asked = {cause for found in causes.values() for cause in found}
-    seen: dict[int, tuple[int, ...]] = {}
+    # By column, the vector clock of the node now; it is changed in place.
+    clocks_now = [[0] * len(column) for _ in column]
+    # The clock of each step that is a cause of another.
+    all_causes = {cause for own_causes in causes.values() for cause in own_causes}
+    clock_of: dict[int, tuple[int, ...]] = {}
+    # The clocks of commits, by node; and each loss's node and clock.
     commits: dict[int, list[list[int]]] = defaultdict(list)
     losses: list[tuple[int, list[int]]] = []
-    left = sum(1 for step in numbered if step.name in LOSSES)
+    losses_to_come = sum(1 for step in numbered if step.name in LOSSES)
     committing = [
-        latest[at]
-        for at in {column[step.node] for step in numbered if step.name in COMMITS or step.name in OBSERVED_COMMITS}
+        clocks_now[own]
+        for own in {column[step.node] for step in numbered if step.name in COMMITS or step.name in OBSERVED_COMMITS}
     ]
     for at, number in enumerate(order):
         # When every node that commits has seen all losses, whatever follows comes after them.
         if (
-            not left
+            not losses_to_come
             and at % SOME == 0
-            and all(clock[column[node]] >= lost[column[node]] for node, lost in losses for clock in committing)
+            and all(clock[column[node]] >= loss[column[node]] for node, loss in losses for clock in committing)
         ):
             break
         step = numbered[number]
         own = column[step.node]
-        clock = latest[own]
+        clock = clocks_now[own]
         if number in causes:
             for cause in causes[number]:
-                clock[:] = map(max, clock, seen[cause])
+                clock[:] = map(max, clock, clock_of[cause])
         clock[own] += 1
-        if number in asked:
-            seen[number] = tuple(clock)
+        if number in all_causes:
+            clock_of[number] = tuple(clock)
         # A client has seen the record: it is committed for good, whether or not the step raised a high watermark.
         if step.name in OBSERVED_COMMITS or (step.name in COMMITS and step.fields.get("hw") != step.fields.get("hw_before")):
             commits[step.node].append(list(clock))
         if step.name in LOSSES:
             losses.append((step.node, list(clock)))
-            left -= 1
+            losses_to_come -= 1
     concurrent = 0
-    for lost_at, clock in losses:
+    for losing_node, clock in losses:
         for node, clocks in commits.items():
-            if node != lost_at:
+            if node != losing_node:
                 # Along a node its own count and what it has seen of others only grow, so both ends are found by bisection:
-                # commits that this step has seen, and commits that have seen this step.
-                before_it = bisect_right(clocks, clock[column[node]], key=itemgetter(column[node]))
-                after_it = bisect_left(clocks, clock[column[lost_at]], key=itemgetter(column[lost_at]))
-                concurrent += max(0, after_it - before_it)
+                # how many commits the loss has seen, and how many have not seen the loss. Those between are concurrent.
+                before_loss = bisect_right(clocks, clock[column[node]], key=itemgetter(column[node]))
+                first_after_loss = bisect_left(clocks, clock[column[losing_node]], key=itemgetter(column[losing_node]))
+                concurrent += max(0, first_after_loss - before_loss)
     return concurrent
 
 
@@ -178,8 +190,8 @@ def _concurrent(numbered: Sequence[LoggedStep], order: Sequence[int], causes: Ma
 # 3. Of two bounds that contradict each other (a request matched with the wrong line) the weaker one counts.
 
 
-TIES = frozenset({"sent", "answered", "metadata", "proposal"})
-"""The ties whose two steps have the times of their lines. The end of a process has not: it comes after all its steps."""
+TIMED_TIES = frozenset({"sent", "answered", "metadata", "proposal"})
+"""The kinds of keys whose two steps have the times of their lines. The end of a process has not: it comes after all."""
 SLACK_MICROSECONDS = 100_000
 """Microseconds: the line of a request is written while its response is on its way, or was handled already."""
 WINDOW = 100_000_000
@@ -190,23 +202,24 @@ def ahead(steps: Iterable[LoggedStep]) -> Mapping[tuple[int, int], int]:
     """Return, by two nodes, how many microseconds the clock of the second is ahead of the first's at most, where known.
 
     A message cannot arrive before it was sent: each bounds the difference from one side, and a message back from the other.
+    A pair of nodes needs both.
     """
     provides: dict[Hashable, list[LoggedStep]] = {}
     depending: list[tuple[LoggedStep, Hashable]] = []
-    for step in _latest(steps):
-        for key in filter(_ties, step.provides):
+    for step in _in_last_window(steps):
+        for key in filter(_is_timed, step.provides):
             provides.setdefault(key, []).append(step)
-        depending += [(step, key) for key in filter(_ties, step.depends_on)]
+        depending += [(step, key) for key in filter(_is_timed, step.depends_on)]
     bounds: dict[tuple[int, int], int] = {}
     for later, key in depending:
         for earlier in provides.get(key, ()):
-            _add(bounds, (earlier.node, later.node), later.time - earlier.time)
+            _tighten(bounds, (earlier.node, later.node), later.time - earlier.time)
     nodes = sorted({node for pair in bounds for node in pair})
-    for between in nodes:  # bounds by way of a third node
+    for between in nodes:  # bounds by way of other nodes (Floyd-Warshall)
         for first in nodes:
             for second in nodes:
                 if (first, between) in bounds and (between, second) in bounds:
-                    _add(bounds, (first, second), bounds[first, between] + bounds[between, second])
+                    _tighten(bounds, (first, second), bounds[first, between] + bounds[between, second])
     # Where clocks were set meanwhile the two bounds may contradict each other: the wider one counts.
     return {
         (first, second): max(bound, -bounds[second, first]) + SLACK_MICROSECONDS
@@ -215,19 +228,21 @@ def ahead(steps: Iterable[LoggedStep]) -> Mapping[tuple[int, int], int]:
     }
 
 
-def _latest(steps: Iterable[LoggedStep]) -> Iterator[LoggedStep]:
+def _in_last_window(steps: Iterable[LoggedStep]) -> Iterator[LoggedStep]:
     """Return the steps in the last WINDOW of their node."""
     steps = list(steps)
-    ends: dict[int, int] = {}
+    last_time: dict[int, int] = {}
     for step in steps:
-        ends[step.node] = max(step.time, ends.get(step.node, step.time))
-    return (step for step in steps if step.time >= ends[step.node] - WINDOW)
+        last_time[step.node] = max(step.time, last_time.get(step.node, step.time))
+    return (step for step in steps if step.time >= last_time[step.node] - WINDOW)
 
 
-def _ties(key: Hashable) -> bool:
-    return isinstance(key, tuple) and key[0] in TIES
+def _is_timed(key: Hashable) -> bool:
+    """Return whether a key ties two steps that have the times of their lines."""
+    return isinstance(key, tuple) and key[0] in TIMED_TIES
 
 
-def _add(bounds: dict[tuple[int, int], int], pair: tuple[int, int], bound: int) -> None:
+def _tighten(bounds: dict[tuple[int, int], int], pair: tuple[int, int], bound: int) -> None:
+    """Lower the bound of a pair of nodes to `bound`, if that is lower; a node has none with itself."""
     if pair[0] != pair[1]:
         bounds[pair] = min(bound, bounds.get(pair, bound))

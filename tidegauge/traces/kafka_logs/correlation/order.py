@@ -1,12 +1,23 @@
-"""The order of the steps of one replica within one process: one that threads, locks and values allow, if there is any.
+"""Find an order of the steps of one replica within one process that threads, locks and values allow, if there is any.
 
-A line is where its thread got to write it, not where the thing happened, up to 50 ms later. So each step has an interval:
+In: the LoggedSteps that the lines of one broker became (and requests of its request log). Out: those that are events, in an
+order, with their `place` in it. A line is where its thread got to write it, not where the thing happened, up to 50 ms later.
+So each step has an interval of times:
 
     thread A    line ....... step ... line        it happened after the line before it of its thread was in the file, and
                  ^begins              ^ends       before its own line was stamped (a role: before the thread's next line)
 
     request     since .. completed                the request log counts back from a line that was written after the response
                                                   was sent; `since` is told by the line before it (request_log.py)
+
+Terms of this file
+
+- A *row* is a step in numbers, a `Replica` what the rows so far have left of the replica. To *take* a row is to put it next
+  in the order; it *fits*, or breaks a rule of the protocol, or names a value that the replica has not.
+- A leader *counts* a fetch when it records its fetch offset as the log end of that follower.
+- The *cause* of a raise of the high watermark is the row that allowed it. A raise is *due* when the rule leaves no choice.
+- A row that only *observes* changes nothing: it shows somebody what the replica has.
+- A broker's *column* is its position among the brokers that the steps name; sets of brokers are bit masks of columns.
 
 Rules of this file
 
@@ -108,15 +119,18 @@ MOST_IN_ALL = 4_000
 ) = range(21)
 """Kinds of rows, with the values of each; those from SKIPPED on only observe."""
 FITS, BREAKS_RULE, BREAKS_VALUE = range(3)
+"""What a row does at a replica: it fits, or a rule forbids it there, or it names another value than the replica has."""
 NO_ROLE, LEADS, FOLLOWS, ABSENT = range(4)
+"""Roles of a replica; ABSENT: the broker has no such replica."""
 
 ACCEPTS = TAKES_RESPONSES - {"HandleFetchError"}
 """Steps that take a response over: only one to a request of their own leader epoch."""
 
 
 class Replica(NamedTuple):
-    """What a step finds and leaves; `counted` has the recorded log end of each broker.
+    """The state of the replica between two rows; `counted` has the recorded log end of each broker, by column.
 
+    `isr` and `pending` (the ISR of a proposal without a response, 0 for none) are bit masks of columns.
     `cause` is the row that may have allowed a raise which has not come yet, -1 for none; `due` the high watermark that this
     raise must reach, UNKNOWN if it need not come. `min_isr` is the highest min.insync.replicas that its log has: below it
     nothing must be raised (KIP-966). `partition_epoch` is that of the ISR.
@@ -140,14 +154,17 @@ Choice = tuple[int, Replica]
 
 
 class Brokers(NamedTuple):
-    """The brokers that the steps name: the position of the own one among them, and their number."""
+    """The brokers that the steps name: the column of the one whose log this is, and their number."""
 
     own: int
     number: int
 
 
 class Row(NamedTuple):
-    """A step in numbers; `values` are those of its kind (see `_row`), `follows` rows that come before it in any order."""
+    """A step in numbers: it happened after `begins` and by `ends` (microseconds).
+
+    `values` are those that the list of kinds above names, `follows` the numbers of rows that come before it in any order.
+    """
 
     kind: int
     values: tuple[int, ...]
@@ -158,14 +175,14 @@ class Row(NamedTuple):
     alike: int
     """A number that rows of one kind and the same values share, if they were made of the same fields."""
     response: int = -1
-    """The row of the response that was sent at once, of a fetch that is counted."""
+    """Of a fetch that is counted: the row of its response, if that was sent at once; else -1."""
 
 
 @dataclass
 class Placement:
-    """How many steps moved from their stamps, and the steps that fit no order, with what each breaks.
+    """How the steps of a broker were ordered: how many `moved` from their stamps, and which are `stuck`: they fit nowhere.
 
-    Those `at_limit` of the search are among them: an order may be there.
+    Stuck steps come with what each breaks. Those `at_limit` of the search are among them: an order may be there.
     """
 
     moved: int = 0
@@ -174,11 +191,14 @@ class Placement:
     low_reads: list[tuple[LoggedStep, int]] = field(default_factory=list)
     """Reads that show less than the replica had at any time when they may have been made, with the least that it had."""
     checks: Counter[tuple[str, bool]] = field(default_factory=Counter)
-    """By rule: those that hold in any order, and those that depend on it."""
+    """Checks by rule of the judge, and whether they depend on the order (True) or hold in any (False)."""
 
 
 def order_of_node(broker: LoggedBroker) -> Placement:
-    """Order the steps of each replica of a broker; those of its controller, and those after its lines, stay in place."""
+    """Order the steps of each replica of a broker in `broker.steps`; return what became of them.
+
+    Steps of its controller, and those that were added after the last line of a process, are no part of the search.
+    """
     placement = Placement()
     groups: dict[tuple[str, int], list[LoggedStep]] = {}
     ordered: list[LoggedStep] = []
@@ -194,21 +214,25 @@ def order_of_node(broker: LoggedBroker) -> Placement:
 
 
 _UNKNOWN_MIN_ISR, _SMALLEST_MIN_ISR = (MinIsrOfLog((-1, -1), None),), (MinIsrOfLog((-1, -1), 1),)
-"""More than every ISR, so that no raise is due; and so few that any ISR will do."""
+"""min.insync.replicas where no line names it, so that no raise is due; and one that any ISR reaches."""
 
 
 def order(
     steps: Sequence[LoggedStep], node: int, placement: Placement, min_isr: Sequence[MinIsrOfLog] = _SMALLEST_MIN_ISR
 ) -> list[LoggedStep]:
-    """Order the steps of one replica in one process of `node`; return those that are events. `placement` notes moves."""
+    """Order the steps of one replica in one process of `node`; return those that are events, and add to `placement`.
+
+    `min_isr` has the min.insync.replicas of each log that the replica had, the oldest first.
+    """
     peers = sorted(_peers(steps) | {node})
-    rows = _rows(steps, {peer: at for at, peer in enumerate(peers)}, min_isr)
+    rows = _rows(steps, {peer: column for column, peer in enumerate(peers)}, min_isr)
     search = _Search(rows, Brokers(peers.index(node), len(peers)), _min_isr_at(min_isr, steps[0].place, len(peers)))
-    taken = search.run(placement)
-    placement.moved += sum(1 for place, (row, _) in enumerate(taken) if place != row)
-    placement.low_reads += _low_reads(rows, taken, search.begin)
-    placement.checks.update((rule, depends) for _, rule, depends in checks_of(rows, taken, search))
-    return _events(rows, taken, search.begin)
+    sequence = search.run(placement)
+    # Rows are numbered as their stamps put them.
+    placement.moved += sum(1 for place, (row, _) in enumerate(sequence) if place != row)
+    placement.low_reads += _low_reads(rows, sequence, search.begin)
+    placement.checks.update((rule, depends) for _, rule, depends in checks_of(rows, sequence, search))
+    return _events(rows, sequence, search.begin)
 
 
 # From steps to rows
@@ -216,16 +240,20 @@ def order(
 
 def _peers(steps: Sequence[LoggedStep]) -> set[int]:
     """Return the ids of all brokers that the steps name: they become columns of `counted` and bits of an ISR."""
-    # Fetches that are alike share their fields: each is looked at once.
+    # Fetches that are alike share their fields: each dict is looked at once.
     distinct = {id(step.fields): step.fields for step in steps}.values()
     peers = {peer for peer in {fields["peer"] for fields in distinct if "peer" in fields} if isinstance(peer, int)}
     peers.update(*{isr for fields in distinct if "isr" in fields and isinstance(isr := fields["isr"], tuple)})
+    # The line about a high watermark that was not raised lists log ends by broker.
     peers.update(*(leos(str(step.fields["leos"])) for step in steps if step.name == KEPT))
     return peers
 
 
 def _min_isr_at(min_isr: Sequence[MinIsrOfLog], place: Place, peers: int) -> int:
-    """Return the min.insync.replicas of the log at a place; where it is unknown, one that no ISR reaches."""
+    """Return the highest min.insync.replicas of the log that was there at a place; if unknown, one that no ISR reaches.
+
+    `min_isr` has the logs in order, `peers` is the number of brokers.
+    """
     highest = next((log.highest for log in reversed(min_isr) if log.begin <= place[:2]), min_isr[0].highest)
     return peers + 1 if highest is None else highest
 
@@ -233,40 +261,44 @@ def _min_isr_at(min_isr: Sequence[MinIsrOfLog], place: Place, peers: int) -> int
 def _rows(
     steps: Sequence[LoggedStep], peers: dict[int, int], min_isr: Sequence[MinIsrOfLog] = _SMALLEST_MIN_ISR
 ) -> list[Row]:
-    """Return the steps as rows of the search, in the order of their keys, each with the rows that it follows."""
+    """Return the steps as rows of the search, in the order of their keys; `peers` has the column of each broker id."""
     _follow_start(steps)
     in_order = _in_order(steps)
-    # One thread writes its lines in the order in which it does things.
-    position = dict(zip(in_order, range(len(in_order)), strict=True))
-    last: dict[str, int] = {}
+    number_of = dict(zip(in_order, range(len(in_order)), strict=True))
+    last_of_thread: dict[str, int] = {}
     rows: list[Row] = []
     # Fetches ask and answer the same again and again, and their steps share their fields. By name and ids of the fields of a
     # step and of its response: a number for all that are alike, and (kind, values) of their rows.
-    made: dict[tuple[str, int, int], tuple[int, tuple[int, tuple[int, ...]]]] = {}
+    kinds_of_rows: dict[tuple[str, int, int], tuple[int, tuple[int, tuple[int, ...]]]] = {}
     for row, step in enumerate(in_order):
         follows: tuple[int, ...] = ()
         if step.follows:
-            follows = tuple([at for cause in step.follows if (at := position.get(cause, row)) < row])
+            follows = tuple([at for cause in step.follows if (at := number_of.get(cause, row)) < row])
+        # One thread writes its lines in the order in which it does things.
         if thread := step.thread:
-            if thread in last:
-                follows += (last[thread],)
-            last[thread] = row
+            if thread in last_of_thread:
+                follows += (last_of_thread[thread],)
+            last_of_thread[thread] = row
         key = step.name, id(step.fields), 0 if step.response is None else id(step.response.fields)
-        if (known := made.get(key)) is None:
-            known = made[key] = len(made), _row(step, peers)
-        alike, (kind, values) = known
+        if (kind_of_row := kinds_of_rows.get(key)) is None:
+            kind_of_row = kinds_of_rows[key] = len(kinds_of_rows), _row(step, peers)
+        alike, (kind, values) = kind_of_row
         if kind == START:
             # The topic may be one that was deleted and made again, with another configuration.
             values = (*values, _min_isr_at(min_isr, step.place, len(peers)))
         (stamp, *_), begins, ends = step.key, step.begins, step.ends
-        response = position.get(step.response, -1) if kind == COUNT and step.response is not None else -1
+        response = number_of.get(step.response, -1) if kind == COUNT and step.response is not None else -1
+        # The interval contains the stamp, where the step goes if no order fits.
         begins, ends = begins if begins < stamp else stamp - 1, max(stamp, ends)
         rows.append(_new_row((kind, values, begins, ends, follows, step, alike, response)))
     return rows
 
 
 def _follow_start(steps: Sequence[LoggedStep]) -> None:
-    """Let steps follow the start of the replica that are put before it by their stamps, or by an older topic of its name."""
+    """Add the start of the replica to the `follows` of steps that belong behind it, whatever their stamps say.
+
+    These are refusals from before its line, and what shows somebody a replica of a topic that was deleted and made again.
+    """
     starts = [step for step in steps if step.name == "Start"]
     if not starts:
         return
@@ -292,7 +324,7 @@ def _in_order(steps: Sequence[LoggedStep]) -> list[LoggedStep]:
     moved = False
     for step in in_order:
         for cause in step.follows:
-            # 3.x prints milliseconds.
+            # 3.x prints milliseconds: two steps of one millisecond may have their stamps the wrong way round.
             if step.key <= cause.key:
                 step.key, moved = beside(cause.key, 1), True
     return sorted(steps, key=_key) if moved else in_order
@@ -318,12 +350,16 @@ _SHOWS = frozenset({"ProduceAck", "Read", "HandleFetch", "AnswerFetch", "HandleE
 """Steps that show somebody what a replica has, if they have no error."""
 _key = attrgetter("key")
 _new_row: Callable[[tuple[object, ...]], Row] = partial(tuple.__new__, Row)
+"""Makes a Row of the tuple of its fields, faster than Row(..): there is a row for each step."""
 
 
 def _row(step: LoggedStep, peers: dict[int, int]) -> tuple[int, tuple[int, ...]]:
-    """Return the kind of a step, and the values that it finds or leaves."""
+    """Return the kind of a step's row, and its values: those that the list of kinds names, UNKNOWN where a field is missing.
+
+    `peers` has the column of each broker id.
+    """
     name, fields = step.name, step.fields
-    # The three of a fetch first: nearly every step is one of them.
+    # The three kinds of steps of a fetch first: nearly every step is one of them.
     if name == "SendFetch":
         epoch = fields.get("req_epoch")
         return FETCH_SENT, (epoch if type(epoch) is int else UNKNOWN,)
@@ -337,6 +373,7 @@ def _row(step: LoggedStep, peers: dict[int, int]) -> tuple[int, tuple[int, ...]]
         return RESPONSE, (_number(fields, "res_hw"), _number(fields, "rec_end"))
 
     def number(name: str) -> int:
+        """Return a field of the step as a number; a tuple of brokers becomes a bit mask of their columns."""
         value = fields.get(name)
         return sum(1 << peers[peer] for peer in value) if isinstance(value, tuple) else _number(fields, name)
 
@@ -348,7 +385,7 @@ def _row(step: LoggedStep, peers: dict[int, int]) -> tuple[int, tuple[int, ...]]
         return UNNAMED, (number("hw_before"), number("hw"))
     if name == KEPT:
         ends = leos(str(fields["leos"]))
-        # Up to 3.x the leader's own log end is among them.
+        # Up to 3.x the leader's own log end is among them: it gets -1 for a column.
         pairs = [value for peer, end in sorted(ends.items()) for value in (-1 if peer == step.node else peers[peer], end)]
         return SKIPPED, (number("hw"), *pairs)
     if name == "ProduceAck":
@@ -362,6 +399,7 @@ def _row(step: LoggedStep, peers: dict[int, int]) -> tuple[int, tuple[int, ...]]
 
 
 def _number(fields: Fields, name: str) -> int:
+    """Return a field that is an int; UNKNOWN if it is missing or anything else."""
     value = fields.get(name)
     return value if type(value) is int else UNKNOWN  # a bool is no number
 
@@ -370,7 +408,10 @@ def _number(fields: Fields, name: str) -> int:
 
 
 def _lowest(replica: Replica, own: int, members: int) -> int:
-    """Return the lowest recorded log end of `members`, the leader's own among them; UNKNOWN if one is unknown."""
+    """Return the lowest of the leader's log end and the recorded log ends of `members` (a bit mask); UNKNOWN if one is.
+
+    `own` is the column of the leader.
+    """
     lowest = replica.leo
     for peer, end in enumerate(replica.counted):
         if peer != own and members >> peer & 1:
@@ -379,15 +420,18 @@ def _lowest(replica: Replica, own: int, members: int) -> int:
 
 
 def _may_be(value: int, expected: int) -> bool:
+    """Return whether two values are equal, or may be, as one is UNKNOWN."""
     return value == expected or UNKNOWN in (value, expected)
 
 
 def take(row: Row, at: int, replica: Replica, brokers: Brokers) -> tuple[int, Replica]:
-    """Return what a row breaks at this replica, and what it leaves: a step that does not fit leaves what it says.
+    """Return FITS or what a row breaks if it is taken at this replica, and the replica behind it.
 
-    `row.values` are those that `_row` gives its kind; `at` is the row's number.
+    A row that does not fit leaves the values that it names all the same. `at` is the row's number, `row.values` are those
+    that the list of kinds names.
     """
     kind, values = row.kind, row.values
+    # These only observe.
     if kind >= SKIPPED:
         # Rule 3: nothing that shows the old value comes between a raise and the step that allowed it.
         after = replica if replica.cause < 0 or kind == SKIPPED else replica._replace(cause=-1)
@@ -404,19 +448,19 @@ def take(row: Row, at: int, replica: Replica, brokers: Brokers) -> tuple[int, Re
     elif kind == RAISE:
         hw_before, hw = values
         fits = _may_be(replica.hw, hw_before)
-        members = replica.isr if replica.isr == UNKNOWN else replica.isr | replica.pending
-        lowest = UNKNOWN if members == UNKNOWN else _lowest(replica, brokers.own, members)
-        # Only a leader looks (Partition#leaderLogIfLocal).
+        maximal_isr = replica.isr if replica.isr == UNKNOWN else replica.isr | replica.pending
+        lowest = UNKNOWN if maximal_isr == UNKNOWN else _lowest(replica, brokers.own, maximal_isr)
+        # Only a leader raises (Partition#leaderLogIfLocal), only after a cause, and to no more than its maximal ISR has.
         if replica.cause < 0 or replica.role not in (LEADS, UNKNOWN) or (lowest != UNKNOWN and hw > lowest):
             broken = BREAKS_RULE
         after = replica._replace(hw=hw, cause=-1, due=UNKNOWN)
     elif kind == UNNAMED:
         hw_before, hw = values
         fits = _may_be(replica.hw, hw_before)
-        # The log end of the replica that fetched is the only one that may be missing.
-        members = 0 if replica.isr == UNKNOWN else (replica.isr | replica.pending) & ~(1 << brokers.own)
-        short = [peer for peer, end in enumerate(replica.counted) if members >> peer & 1 and UNKNOWN != end < hw]
-        if len(short) > 1:
+        # The log end of the replica that fetched is the only one that may be missing: its line was never written.
+        followers = 0 if replica.isr == UNKNOWN else (replica.isr | replica.pending) & ~(1 << brokers.own)
+        below_hw = [peer for peer, end in enumerate(replica.counted) if followers >> peer & 1 and UNKNOWN != end < hw]
+        if len(below_hw) > 1:
             broken = BREAKS_RULE
         after = replica._replace(hw=hw, cause=-1, due=UNKNOWN)
     elif kind == SHRINK:
@@ -428,7 +472,7 @@ def take(row: Row, at: int, replica: Replica, brokers: Brokers) -> tuple[int, Re
             removed = replica.isr & ~isr
             if any(removed >> peer & 1 and end == replica.leo != UNKNOWN for peer, end in enumerate(replica.counted)):
                 broken = BREAKS_RULE
-        after = replica._replace(leo=leo, hw=hw, pending=max(isr, 0), cause=-1)
+        after = replica._replace(leo=leo, hw=hw, pending=max(isr, 0), cause=-1)  # UNKNOWN is below 0: no pending ISR
     elif kind == EXPAND:
         isr, partition_epoch = values
         broken = broken if _proposes(partition_epoch, replica) else BREAKS_RULE
@@ -436,11 +480,11 @@ def take(row: Row, at: int, replica: Replica, brokers: Brokers) -> tuple[int, Re
     elif kind == LEAD:
         epoch, isr, leo, hw_before, hw, partition_epoch = values
         fits = _may_be(replica.leo, leo) and _may_be(replica.hw, hw_before)
-        # Partition#makeLeader looks at the high watermark last, at what was counted in the same leader epoch.
+        # Partition#makeLeader raises the high watermark last, to what was counted in the same leader epoch.
         if (replica.role, replica.epoch) == (LEADS, epoch) and isr != UNKNOWN and hw > hw_before:
             broken = BREAKS_RULE if UNKNOWN != _lowest(replica, brokers.own, isr) < hw else broken
         # A leader that is elected again keeps the log ends that it recorded (finding F2); one that followed has none
-        # (Replica#resetReplicaState).
+        # (Replica#resetReplicaState): -1.
         counted = (-1,) * len(replica.counted) if replica.role == FOLLOWS else replica.counted
         leo = leo if leo != UNKNOWN else replica.leo
         after = Replica(leo, hw, epoch, LEADS, isr, 0, -1, UNKNOWN, counted, replica.min_isr, partition_epoch)
@@ -502,17 +546,21 @@ def _proposes(partition_epoch: int, replica: Replica) -> bool:
 
 
 def _raises_due(row: Row, replica: Replica) -> bool:
-    """Return whether a change of role or ISR has the raise that a fetch left due whose thread has not looked yet."""
+    """Return whether a change of role or ISR makes the raise that is due after a fetch, before the fetch's thread does."""
     return row.kind in (LEAD, ISR) and replica.cause >= 0 and _raise_of(row) == (replica.hw, replica.due)
 
 
 def _raise_of(row: Row) -> tuple[int, ...]:
-    """Return the high watermark before and after a raise, or a step that raises itself."""
-    return row.values[3:5] if row.kind == LEAD else row.values[1:3] if row.kind == ISR else row.values[:2]
+    """Return the high watermark before and after a row that may raise it: a raise, or a change of role or ISR."""
+    first = {LEAD: 3, ISR: 1}.get(row.kind, 0)  # where `hw_before` and `hw` begin among the values of the kind
+    return row.values[first : first + 2]
 
 
 def _counts(values: tuple[int, ...], replica: Replica) -> int:
-    """Return what a counted fetch breaks: it counts at a leader in its epoch, and its response shows no old value."""
+    """Return FITS or what a counted fetch breaks; `values` are those of a COUNT.
+
+    It needs a leader in the leader epoch of its request, whose high watermark is not above that in the response.
+    """
     _, _, response_hw, request_epoch = values
     if replica.role not in (LEADS, UNKNOWN) or not _may_be(replica.epoch, request_epoch):
         return BREAKS_RULE
@@ -522,22 +570,25 @@ def _counts(values: tuple[int, ...], replica: Replica) -> int:
 
 
 def _counted(values: tuple[int, ...], at: int, replica: Replica, brokers: Brokers) -> Replica:
-    """Return what a counted fetch leaves: the log end of its replica, and the high watermark that is due then."""
+    """Return the replica behind a counted fetch, row `at`: with the follower's log end, and the high watermark due then.
+
+    `values` are those of a COUNT.
+    """
     peer, end, *_ = values
     # Nothing new was recorded: such a fetch allows no raise.
     if peer < 0 or replica.counted[peer] == end:
         return replica if replica.cause < 0 else replica._replace(cause=-1)
     counted = (*replica.counted[:peer], end, *replica.counted[peer + 1 :])
     after = replica._replace(counted=counted, cause=at)
-    # With every log end known, those outside the ISR among them, the rule leaves no choice.
-    # Partition#maybeIncrementLeaderHW
+    # If even the lowest log end of all brokers, not only of the ISR, is above the high watermark, the rule leaves no choice
+    # (Partition#maybeIncrementLeaderHW).
     lowest = _lowest(after, brokers.own, (1 << len(counted)) - 1)
     too_few_in_sync = replica.isr == UNKNOWN or replica.isr.bit_count() < replica.min_isr
     return after._replace(due=UNKNOWN if too_few_in_sync or after.hw == UNKNOWN or lowest <= after.hw else lowest)
 
 
 def _observed(kind: int, values: tuple[int, ...], replica: Replica) -> int:
-    """Return whether what a step shows is what there is."""
+    """Return FITS if a row that only observes shows what the replica has, else what it breaks."""
     if replica.role == ABSENT and kind not in (IDLE, SKIPPED):
         error = values[0] if kind == REFUSED else values[1] if kind == ACKNOWLEDGED else NONE
         return FITS if error in NO_REPLICA else BREAKS_RULE
@@ -546,8 +597,8 @@ def _observed(kind: int, values: tuple[int, ...], replica: Replica) -> int:
         return FITS if _may_be(replica.epoch, request_epoch) else BREAKS_RULE
     if kind == RESPONSE:
         hw, records_end = values
-        there = UNKNOWN in (replica.leo, records_end) or replica.leo >= records_end
-        return FITS if there and _may_be(replica.hw, hw) else BREAKS_VALUE
+        has_records = UNKNOWN in (replica.leo, records_end) or replica.leo >= records_end
+        return FITS if has_records and _may_be(replica.hw, hw) else BREAKS_VALUE
     # A reader was shown, and a producer was told, no more than is committed.
     if kind in (READ, ACKNOWLEDGED):
         bound = values[0]
@@ -556,7 +607,7 @@ def _observed(kind: int, values: tuple[int, ...], replica: Replica) -> int:
         hw, *pairs = values
         if UNKNOWN not in (replica.hw, hw) and replica.hw < hw:
             return BREAKS_VALUE
-        # The line lists the log ends that the leader has recorded; peer -1 is the leader itself.
+        # Pairs of column and log end, as the leader has recorded it; column -1 is the leader itself.
         for peer, end in zip(pairs[::2], pairs[1::2], strict=True):
             recorded = replica.counted[peer] if peer >= 0 else replica.leo
             if not _may_be(recorded, end):
@@ -569,12 +620,13 @@ def _observed(kind: int, values: tuple[int, ...], replica: Replica) -> int:
 
 
 def _refuses(error: int, epoch: int, replica: Replica) -> bool:
-    """Return whether a request in `epoch` gets this response."""
+    """Return whether this replica may answer a request in leader epoch `epoch` (-1: none named) with `error`."""
     if replica.role == UNKNOWN or replica.epoch == UNKNOWN:
         return True
     # Its leader epoch is -1 (Partition#leaderEpoch), so no request is too old for it, and none is served.
     if replica.role == NO_ROLE:
         return error not in (NONE, OFFSET_OUT_OF_RANGE, FENCED_LEADER_EPOCH)
+    # The epochs come first: a fetch that is served, or out of range, was in the right one.
     expected = fetch_error(epoch, replica.epoch, replica.role == LEADS, True, epoch >= 0)
     if error in (NONE, OFFSET_OUT_OF_RANGE):
         return expected == NONE
@@ -586,7 +638,7 @@ def _refuses(error: int, epoch: int, replica: Replica) -> bool:
 
 
 class _Point(NamedTuple):
-    """Which rows are taken, those before `first_open` and those `taken_ahead`, and what they left."""
+    """A state of the search: the rows before `first_open` and those `taken_ahead` are taken, and left the replica."""
 
     first_open: int
     taken_ahead: frozenset[int]
@@ -594,16 +646,22 @@ class _Point(NamedTuple):
 
 
 class _Node:
-    """A point of the search at which `depth` rows are taken, and what is left of the choices there."""
+    """A point on the search's stack: `depth` rows are taken there; `choices` yields those that were not tried yet."""
 
     __slots__ = ("choices", "depth", "point")
 
     def __init__(self, point: _Point, depth: int, choices: Iterator[Choice]) -> None:
+        """Note the point, and what may come next there."""
         # The choices must not refer to the node: that is a cycle, and no cycle is collected while logs are read.
         self.point, self.depth, self.choices = point, depth, choices
 
 
 class _Search:
+    """The depth-first search for an order of rows (rule 1): each node of its stack has a point and the choices left there.
+
+    `given_up` are rows that fit nowhere: they are taken as if they fitted. `begin` is the replica before any row.
+    """
+
     def __init__(self, rows: Sequence[Row], brokers: Brokers, min_isr: int = 1) -> None:
         """Begin with nothing known of the replica. `least_end[i]`: the earliest end of the rows from i on."""
         self.rows, self.brokers = rows, brokers
@@ -617,63 +675,70 @@ class _Search:
         )
 
     def run(self, placement: Placement) -> list[Choice]:
-        """Return the rows in the order that was found, each with what it left."""
-        taken: list[Choice] = []
+        """Return all rows in the order that was found, each with the replica behind it; note stuck steps in `placement`."""
+        sequence: list[Choice] = []
         begin = _Point(0, frozenset(), self.begin)
         stack = [_Node(begin, 0, self._choices(begin))]
+        # Points that were left without a choice: from there no order leads to the end.
         dead: set[_Point] = set()
-        # How far the search came before it had to go back, and where it was then.
+        # The most rows that were taken before the search had to go back, and the node where that was.
         furthest, stuck = -1, stack[0]
-        taken_back, in_all, limit = 0, 0, MOST_TAKEN_BACK
+        # Steps that were taken back since one was last given up, and in all (rule 4).
+        taken_back, taken_back_in_all, limit = 0, 0, MOST_TAKEN_BACK
         while stack[-1].point.first_open < len(self.rows):
             node = stack[-1]
             choice = next(node.choices, None)
             if choice is not None:
-                taken.append(choice)
-                point = self._after(node.point, *choice, taken)
+                sequence.append(choice)
+                point = self._after(node.point, *choice, sequence)
                 if dead and point in dead:
-                    del taken[node.depth :]
+                    del sequence[node.depth :]
                     continue
-                stack.append(_Node(point, len(taken), self._choices(point)))
+                stack.append(_Node(point, len(sequence), self._choices(point)))
                 # The search goes back ROWS_BACK rows at most: what was taken before them stays.
-                if len(taken) - stack[0].depth > 2 * ROWS_BACK:
-                    stack = [one for one in stack if len(taken) - one.depth <= ROWS_BACK]
+                if len(sequence) - stack[0].depth > 2 * ROWS_BACK:
+                    stack = [recent for recent in stack if len(sequence) - recent.depth <= ROWS_BACK]
                     dead.clear()
                     furthest, taken_back = -1, 0
                 continue
-            if len(taken) > furthest:
-                furthest, stuck = len(taken), node
+            # No choice is left here: the search goes back by one node.
+            if len(sequence) > furthest:
+                furthest, stuck = len(sequence), node
             dead.add(node.point)
             taken_back += 1
             if len(stack) > 1 and taken_back <= limit:
                 stack.pop()
-                del taken[stack[-1].depth :]
+                del sequence[stack[-1].depth :]
                 continue
             # No order fits, or none was found within the limit. One step is given up: it goes where its stamp puts it.
             at, broken = self._blocking(stuck.point)
-            in_all += taken_back
+            taken_back_in_all += taken_back
             if taken_back > limit:
                 placement.at_limit.append(self.rows[at].step)
-            if taken_back > limit or in_all > MOST_IN_ALL:
+            if taken_back > limit or taken_back_in_all > MOST_IN_ALL:
                 limit = max(limit // 2, LEAST_TAKEN_BACK)
             self.given_up.add(at)
             placement.stuck.append((self.rows[at].step, broken))
-            del taken[stack[0].depth :]
+            del sequence[stack[0].depth :]
             stack = [_Node(stack[0].point, stack[0].depth, self._choices(stack[0].point))]
             dead.clear()
             furthest, taken_back = -1, 0
-        return taken
+        return sequence
 
     def _after(self, point: _Point, at: int, replica: Replica, sequence: list[Choice]) -> _Point:
-        """Return the next point with a choice, or one not far behind; add to `sequence` what is taken until then."""
+        """Return a point behind row `at`, which was taken at `point` and left `replica`.
+
+        Rows that must come next anyway are taken at once, up to a limit, and added to `sequence`.
+        """
         if at != point.first_open:
             return _Point(point.first_open, point.taken_ahead | {at}, replica)
         first_open = at + 1
         while first_open in point.taken_ahead:
             first_open += 1
         taken_ahead = point.taken_ahead and frozenset(row for row in point.taken_ahead if row > first_open)
+        # While rows are taken ahead there is a choice to be made; and a stretch without a choice must not outgrow ROWS_BACK.
         end = first_open if taken_ahead else min(len(self.rows), first_open + ROWS_BACK // 8)
-        # What changed nothing, and was free to, does so again at the same replica.
+        # Rows alike to these need no second look: such a row changed nothing at this replica.
         idle: set[int] = set()
         while first_open < end:
             alike = self.rows[first_open].alike
@@ -691,13 +756,19 @@ class _Search:
         return _Point(first_open, taken_ahead, replica)
 
     def _forced(self, first_open: int, taken_ahead: frozenset[int], replica: Replica) -> Replica | None:
-        """Return what the first row leaves if it must be taken now, or can be without losing an order; else None."""
+        """Return the replica behind the first open row if that must be taken now, or can be without losing an order.
+
+        Return None if there is a choice, or the row does not fit.
+        """
         row = self.rows[first_open]
+        # It only observes, and no raise is awaited that it would part from its cause (rule 3).
         if row.kind > SKIPPED and replica.cause < 0:
             fits = _observed(row.kind, row.values, replica) == FITS or first_open in self.given_up
             return replica if fits else None
         due = replica.due != UNKNOWN and replica.due > replica.hw
+        # No other open row begins before it has ended.
         alone = not due and not taken_ahead and self.least_begin[first_open + 1] >= row.ends
+        # The raise that the cause allowed may come first.
         if not alone and replica.cause >= 0:
             return None
         broken, after = take(row, first_open, replica, self.brokers)
@@ -707,10 +778,13 @@ class _Search:
         return after if alone or row.kind >= SKIPPED or (not due and after == replica) else None
 
     def _open(self, point: _Point) -> list[int]:
-        """Return the rows that may come next, as far as intervals, threads and sessions go, in the order of their stamps."""
+        """Return the rows that may come next, as far as intervals, threads and sessions go, in the order of their stamps.
+
+        Such a row begins before every other open row has ended.
+        """
         begins, ends, first_open, taken_ahead = self.begins, self.ends, point.first_open, point.taken_ahead
         last = max(taken_ahead, default=first_open)
-        # The two earliest ends: a row does not wait for itself.
+        # The two earliest ends of open rows: a row does not wait for itself, so the one that ends first has the second.
         earliest = next_earliest = self.least_end[last + 1]
         for at in range(first_open, last + 1):
             if at not in taken_ahead:
@@ -725,15 +799,19 @@ class _Search:
                 break
             if at in taken_ahead or begins[at] >= (next_earliest if ends[at] == earliest else earliest):
                 continue
-            for one in self.rows[at].follows:
-                if one >= first_open and one not in taken_ahead:
+            for cause in self.rows[at].follows:
+                if cause >= first_open and cause not in taken_ahead:
                     break
             else:
                 may_come.append(at)
         return may_come
 
     def _choices(self, point: _Point) -> Iterator[Choice]:
-        """Yield what may come next and fits: observers first, then by stamp; right after a cause, the raise."""
+        """Yield the rows to try next at a point, the most likely first, each with the replica behind it.
+
+        Right after a cause that is its raise; else the first row by stamp, but an observing row before one that would hide
+        what it shows (rule 2).
+        """
         rows, replica = self.rows, point.replica
         forced = self._forced(*point)
         if forced is not None:
@@ -742,10 +820,12 @@ class _Search:
         due = replica.due != UNKNOWN and replica.due > replica.hw
         changing, observing, last_resort, before_due_raise = self._fitting(point, due)
         if replica.cause >= 0:
-            for choice in (choice for choice in changing if rows[choice[0]].kind == RAISE):
+            raises = [choice for choice in changing if rows[choice[0]].kind == RAISE]
+            for choice in raises:
                 # A replica that was caught up lately holds the raise back, in the ISR or not: its fetch comes before it.
                 if rows[replica.cause].kind == COUNT:
-                    yield from (one for one in changing if self._reaches(one[0], rows[choice[0]].values[1], replica))
+                    _, raised_hw = rows[choice[0]].values
+                    yield from (fetch for fetch in changing if self._reaches(fetch[0], raised_hw, replica))
                 yield choice
             changing = [choice for choice in changing if rows[choice[0]].kind != RAISE]
         if observing and (not changing or observing[0][0] < changing[0][0]):
@@ -762,9 +842,10 @@ class _Search:
         yield from before_due_raise if due else last_resort
 
     def _fitting(self, point: _Point, due: bool) -> tuple[list[Choice], ...]:
-        """Return what may come next: rows that change the replica, rows that observe it, and two exceptions.
+        """Return the rows that may come next and fit, in four lists of choices.
 
-        One is for where nothing else leads on; the other stands between a fetch and the raise that it left `due`.
+        They are rows that change the replica; rows that only observe it; the last resort, for where nothing else leads on;
+        and rows that may stand between a fetch and the raise that it left `due` (whether there is one now).
         """
         rows, replica = self.rows, point.replica
         changing: list[Choice] = []
@@ -777,11 +858,12 @@ class _Search:
             if row.kind >= SKIPPED and at not in self.given_up and _observed(row.kind, row.values, replica) != FITS:
                 continue
             broken, after = self._take(at, replica)
-            # Read, then another thread raised, then counted: there is no event for a count at a later high watermark than
-            # that of its response, so this comes last.
-            read = row.response
-            if broken == BREAKS_VALUE and row.kind == COUNT and (0 <= read < point.first_open or read in point.taken_ahead):
-                last_resort.append((at, after))
+            # Its response was read, then another thread raised, then the fetch was counted: there is no event for a count at
+            # a later high watermark than that of its response, so this comes last.
+            if broken == BREAKS_VALUE and row.kind == COUNT:
+                response_taken = 0 <= row.response < point.first_open or row.response in point.taken_ahead
+                if response_taken:
+                    last_resort.append((at, after))
             # Its line names the log end and high watermark before its fetcher was removed, which may have gone on.
             if broken == BREAKS_VALUE and row.kind == FOLLOW and replica.role == FOLLOWS:
                 last_resort.append((at, after._replace(leo=replica.leo, hw=replica.hw)))
@@ -797,7 +879,10 @@ class _Search:
         return changing, observing, last_resort, before_due_raise
 
     def _has_raise_of_another(self, at: int, replica: Replica) -> bool:
-        """Return whether a row's thread printed the raise that another thread's fetch left due, before that one was done."""
+        """Return whether a row's thread made the raise that another thread's counted fetch left due.
+
+        That thread may do so before the other one has come to look: so the row stands between the fetch and the raise.
+        """
         row, cause = self.rows[at], self.rows[replica.cause]
         raises = (other for other in self.rows[at + 1 : at + ROWS_AHEAD] if other.kind == RAISE and at in other.follows)
         return (
@@ -810,24 +895,28 @@ class _Search:
         )
 
     def _reaches(self, at: int, hw: int, replica: Replica) -> bool:
-        """Return whether a fetch is counted in this row that brings its replica up to a high watermark."""
+        """Return whether a row counts a fetch that brings its follower from below a high watermark up to it."""
         row = self.rows[at]
-        return row.kind == COUNT and row.values[0] >= 0 and UNKNOWN != replica.counted[row.values[0]] < hw <= row.values[1]
+        if row.kind != COUNT:
+            return False
+        peer, end, *_ = row.values
+        return peer >= 0 and UNKNOWN != replica.counted[peer] < hw <= end
 
     def _take(self, at: int, replica: Replica) -> tuple[int, Replica]:
+        """Return FITS or what row `at` breaks, and the replica behind it; a row that was given up fits anywhere."""
         broken, after = take(self.rows[at], at, replica, self.brokers)
         return FITS if at in self.given_up else broken, after
 
     def _blocking(self, point: _Point) -> tuple[int, int]:
-        """Return the step that blocks the others, as it ends first, and what it breaks."""
+        """Return the row that blocks the others (of those that do not fit, the first to end), and what it breaks."""
         waiting = [at for at in self._open(point) if at not in self.given_up] or [point.first_open]
         at = min(waiting, key=lambda row: (self._take(row, point.replica)[0] == FITS, self.rows[row].ends, row))
         return at, take(self.rows[at], at, point.replica, self.brokers)[0]
 
 
-# Checks that depend on the order: another step may stand on the other side of them, and would break them there. Of the two
-# lines in rule 3 the search takes the count first, for before it the raise breaks HW-02; threads and times allow both. It is
-# not asked whether every other step finds what it says then: at most so many checks depend on the order.
+# Checks of the judge that depend on the order: another row may stand on the other side of the row that is checked, and would
+# break the check there. Of the two lines in rule 3 the search takes the count first, for before it the raise breaks HW-02;
+# threads and times allow both. It is not asked whether every other row fits then: at most so many checks depend on order.
 
 RULES = {
     RAISE: ("HW-02", (APPEND, COUNT, EXPAND, ISR)),
@@ -846,119 +935,136 @@ _LEAVES = {
     LEAD: ("epoch", "role"),
     FOLLOW: ("epoch", "role"),
 }
-"""What a row leaves that a check may rest on."""
+"""By kind of row: the fields of Replica that it changes and a check may rest on. A COUNT changes one entry of `counted`."""
 
 
 def checks_of(rows: Sequence[Row], sequence: Sequence[Choice], search: _Search) -> Iterator[tuple[int, str, bool]]:
-    """Yield the row and the rule of each check of a leader, and whether it depends on the order of the rows."""
+    """Yield the row and the rule of each check of a leader, and whether it depends on the order of the rows.
+
+    `sequence` has the rows in the order that was found, each with the replica behind it.
+    """
+    # The replica before each place of the sequence.
     brokers, states = search.brokers, [search.begin, *(after for _, after in sequence)]
-    # What ends before a row begins comes before it, and what begins after its end comes after it.
+    # By place, the latest end of the rows up to it, and the earliest begin of those from it on: what ends before a row
+    # begins comes before it, and what begins after its end comes after it.
     ends = list(accumulate((rows[at].ends for at, _ in sequence), max))
     begins = list(accumulate((rows[at].begins for at, _ in reversed(sequence)), min))[::-1]
     places: dict[int, list[int]] = {kind: [] for kind in (COUNT, *_LEAVES)}
     for place, (at, _) in enumerate(sequence):
         if rows[at].kind in places:
             places[rows[at].kind].append(place)
-    of_rule = {kind: sorted(place for one in kinds for place in places[one]) for kind, (_, kinds) in RULES.items()}
-    for number, (at, _) in enumerate(sequence):
-        row, found = rows[at], states[number]
-        if row.kind not in RULES or found.role not in (LEADS, UNKNOWN):
+    places_of_rule = {
+        checked: sorted(place for kind in kinds for place in places[kind]) for checked, (_, kinds) in RULES.items()
+    }
+    for checked_place, (at, _) in enumerate(sequence):
+        row, replica = rows[at], states[checked_place]
+        if row.kind not in RULES or replica.role not in (LEADS, UNKNOWN):
             continue
         rule, kinds = RULES[row.kind]
-        # Nearly always nothing is near on which the check rests.
-        nearest = of_rule[row.kind]
-        behind = bisect_left(nearest, number)
-        if (not behind or ends[nearest[behind - 1]] <= row.begins) and (
-            behind == len(nearest) or begins[nearest[behind]] >= row.ends
-        ):
+        # Nearly always both neighbours of the kinds on which the check rests are out of reach.
+        basis = places_of_rule[row.kind]
+        following = bisect_left(basis, checked_place)
+        none_before = following == 0 or ends[basis[following - 1]] <= row.begins
+        if none_before and (following == len(basis) or begins[basis[following]] >= row.ends):
             yield at, rule, False
             continue
-        first, last = bisect_right(ends, row.begins), bisect_left(begins, row.ends, number)
+        first, last = bisect_right(ends, row.begins), bisect_left(begins, row.ends, checked_place)
         breaks = BREAKS_VALUE if row.kind >= SKIPPED and row.kind != REFUSED else BREAKS_RULE
-        others: list[Replica] = []
+        alternatives: list[Replica] = []
         for kind in kinds:
             of_kind = places[kind]
             near = of_kind[bisect_left(of_kind, first) : bisect_left(of_kind, last)]
             if near:
-                before = [(sequence[place][0], states[place]) for place in near if place < number]
-                after = [sequence[place][0] for place in near if place >= number]
-                others += [*_later(rows, at, before[::-1], found), *_earlier(rows, at, after, found, brokers)]
-        depends = any(take(row, at, other, brokers)[0] == breaks for other in others)
-        yield at, rule, depends and take(row, at, found, brokers)[0] == FITS
+                before = [(sequence[place][0], states[place]) for place in near if place < checked_place]
+                after = [sequence[place][0] for place in near if place >= checked_place]
+                alternatives += [*_later(rows, at, before[::-1], replica), *_earlier(rows, at, after, replica, brokers)]
+        depends = any(take(row, at, alternative, brokers)[0] == breaks for alternative in alternatives)
+        yield at, rule, depends and take(row, at, replica, brokers)[0] == FITS
 
 
 def _low_reads(rows: Sequence[Row], sequence: Sequence[Choice], begin: Replica) -> Iterator[tuple[LoggedStep, int]]:
-    """Yield each read that shows a lower high watermark than any that the replica had while it may have been made.
+    """Yield each consumer's read that shows less than the replica had at any time when it may have been made, and the least.
 
-    Partition#readRecords takes it from the log, once; one that waited is read again before it is answered. A lower one
-    breaks no rule, but the lines that say it contradict each other: one is not what the broker wrote.
+    The high watermark is meant: Partition#readRecords takes it from the log, once; a fetch that waited is read again before
+    it is answered. A lower one breaks no rule, but the lines contradict each other: one is not what the broker wrote.
     """
-    had = [begin.hw, *(after.hw for _, after in sequence)]
-    shown = [(number, at, rows[at].step.shown_hw) for number, (at, _) in enumerate(sequence) if rows[at].kind == READ]
-    low = [(number, at, hw) for number, at, hw in shown if hw is not None and UNKNOWN != had[number] > hw]
+    # By place in the sequence, the high watermark before the row there.
+    hws = [begin.hw, *(after.hw for _, after in sequence)]
+    reads = [(place, at, rows[at].step.shown_hw) for place, (at, _) in enumerate(sequence) if rows[at].kind == READ]
+    low = [(place, at, hw) for place, at, hw in reads if hw is not None and UNKNOWN != hws[place] > hw]
     # Nearly always there is none.
     if not low:
         return
     ends = list(accumulate((rows[at].ends for at, _ in sequence), max))
     begins = list(accumulate((rows[at].begins for at, _ in reversed(sequence)), min))[::-1]
-    lowest = _lowest_between(had)
-    for number, at, hw in low:
+    lowest = _lowest_between(hws)
+    for place, at, hw in low:
         row = rows[at]
         # What ended before it began came before it; what began after its end came after it.
-        first, last = min(bisect_right(ends, row.begins), number), max(bisect_left(begins, row.ends, number), number)
+        first, last = min(bisect_right(ends, row.begins), place), max(bisect_left(begins, row.ends, place), place)
         least = lowest(first, last + 1)  # UNKNOWN is below every number
         if UNKNOWN != least > hw:
             yield row.step, least
 
 
 def _lowest_between(values: Sequence[int]) -> Callable[[int, int], int]:
-    """Return what gives the least of values[first:end] at once: a read may be as long as all steps together."""
-    # of[k][i] is the least of the 2^k values from i on.
-    of = [list(values)]
+    """Return a function (first, end) -> min(values[first:end]) that takes constant time: a sparse table.
+
+    A read may be as long as all steps together.
+    """
+    # table[k][i] is the least of the 2^k values from i on.
+    table = [list(values)]
     for k in range(len(values).bit_length() - 1):
-        of.append([*map(min, of[k], of[k][1 << k :])])
+        table.append([*map(min, table[k], table[k][1 << k :])])
 
     def least(first: int, end: int) -> int:
+        """Return the least of values[first:end], which two stretches of 2^k values cover."""
         k = (end - first).bit_length() - 1
-        return min(of[k][first], of[k][end - (1 << k)])
+        return min(table[k][first], table[k][end - (1 << k)])
 
     return least
 
 
 def _later(rows: Sequence[Row], at: int, before: Sequence[Choice], replica: Replica) -> Iterator[Replica]:
-    """Yield what a row finds if rows before it, each with what it found, come after it: the last, the last two, .."""
-    stay: set[int] = set()
-    for other, found in before:
+    """Yield the replicas that row `at` would find if rows before it came after it: the last one, the last two, and so on.
+
+    `before` has those rows, all of one kind, the last one first, each with the replica that it found; `replica` is the one
+    that row `at` finds now. Of counts only the log end of their follower is taken back: each follower has its own.
+    """
+    # Followers (-1: all rows that are no counts) of which a row cannot come later, so those before it cannot, either.
+    fixed: set[int] = set()
+    for other, state in before:
         row = rows[other]
         peer = row.values[0] if row.kind == COUNT else -1
-        if peer in stay:
+        if peer in fixed:
             continue
         if row.ends <= rows[at].begins or _leads_to(rows, other, at):
-            stay.add(peer)
+            fixed.add(peer)
         elif row.kind != COUNT:
-            replica = replica._replace(**{name: getattr(found, name) for name in _LEAVES[row.kind]})
+            replica = replica._replace(**{name: getattr(state, name) for name in _LEAVES[row.kind]})
             yield replica
         elif peer >= 0:
-            yield replica._replace(counted=(*replica.counted[:peer], found.counted[peer], *replica.counted[peer + 1 :]))
+            yield replica._replace(counted=(*replica.counted[:peer], state.counted[peer], *replica.counted[peer + 1 :]))
 
 
 def _earlier(rows: Sequence[Row], at: int, after: Sequence[int], replica: Replica, brokers: Brokers) -> Iterator[Replica]:
-    """Yield what a row finds if one of the rows after it comes before it."""
+    """Yield the replica that row `at` would find if one of the rows `after` it came before it, for each that may."""
     for other in after:
         if other != at and rows[other].begins < rows[at].ends and not _leads_to(rows, at, other):
             yield take(rows[other], other, replica, brokers)[1]._replace(cause=replica.cause)
 
 
 def _leads_to(rows: Sequence[Row], first: int, second: int) -> bool:
-    """Return whether threads and sessions put a row before another."""
-    waiting, seen = [second], {second}
-    while waiting:
-        for earlier in rows[waiting.pop()].follows:
+    """Return whether threads and sessions put row `first` before row `second`: along `follows`, over any number of rows."""
+    to_visit, visited = [second], {second}
+    while to_visit:
+        for earlier in rows[to_visit.pop()].follows:
             if earlier == first:
                 return True
-            if earlier > first and earlier not in seen:
-                seen.add(earlier)
-                waiting.append(earlier)
+            # A row follows only rows with smaller numbers: below `first` none leads back to it.
+            if earlier > first and earlier not in visited:
+                visited.add(earlier)
+                to_visit.append(earlier)
     return False
 
 
@@ -966,13 +1072,14 @@ def _leads_to(rows: Sequence[Row], first: int, second: int) -> bool:
 
 
 def _events(rows: Sequence[Row], sequence: Sequence[Choice], begin: Replica) -> list[LoggedStep]:
-    """Return the events in order, each with its place and the high watermark that it found and left.
+    """Return the steps that are events, in order, each with its place and the high watermark that it found and left.
 
-    `sequence` has the rows in order, each with what it left.
+    `sequence` has the rows in order, each with the replica behind it; `begin` is the replica before the first.
     """
     states = [begin, *(after for _, after in sequence)]
     credited = _credited(rows, sequence, states)
     raising = set(credited.values())
+    # The numbers in the sequence of the fetches that a response may become part of.
     joined = {id(row.step.joins) for row in rows if row.step.joins is not None}
     number_of_joined = (
         {id(rows[at].step): number for number, (at, _) in enumerate(sequence) if id(rows[at].step) in joined}
@@ -984,8 +1091,10 @@ def _events(rows: Sequence[Row], sequence: Sequence[Choice], begin: Replica) -> 
     events: list[LoggedStep] = []
     filled: Filled = {}
     for number, (at, after) in enumerate(sequence):
-        row = rows[at]
+        row, state = rows[at], states[number]
         step = row.step
+        # It only shows something, so it has no high watermark to fill in. In a place, 0 and 1 are for steps that are not
+        # ordered here: so `number + 2`.
         if row.kind >= RESPONSE and row.kind != REFUSED and step.joins is None:
             step.place = (step.run, lines[number], number + 2, step.time)
             events.append(step)
@@ -994,25 +1103,27 @@ def _events(rows: Sequence[Row], sequence: Sequence[Choice], begin: Replica) -> 
         if step.name in (KEPT, FORGOTTEN) or (row.kind == RAISE and at in raising):
             continue
         # The replica was deleted after its proposal: nobody takes the response.
-        if row.kind == ISR and states[number].role == ABSENT and step.fields.get("error"):
+        if row.kind == ISR and state.role == ABSENT and step.fields.get("error"):
             continue
+        # A response that was read before its fetch was counted is part of the event of the fetch.
         if step.joins is not None and number < number_of_joined.get(id(step.joins), -1):
             _join(row, states[number_of_joined[id(step.joins)]].hw)
             continue
         if step.name == RAISED:
             step.name = "HandleFetch"  # of an unknown replica: its process stopped logging before it printed which
         if step.name == "BecomeFollower":
+            # Its fetcher had gone on after the line took the values (see `_fitting`): at this place they are wrong.
             _, leo, hw = row.values
-            if not (_may_be(states[number].leo, leo) and _may_be(states[number].hw, hw)):
+            if not (_may_be(state.leo, leo) and _may_be(state.hw, hw)):
                 step.fields.pop("leo", None)
                 step.fields.pop("hw", None)
         if step.name in _CHANGES_HIGH_WATERMARK:
             raised = rows[credited[at]] if at in credited else None
-            found = states[number]
             # An append or fetch between a fetch and the raise that it allowed finds that high watermark.
-            before = found.due if found.cause == after.cause >= 0 and row.kind in (APPEND, COUNT) else found.hw
+            before = state.due if state.cause == after.cause >= 0 and row.kind in (APPEND, COUNT) else state.hw
             if raised is not None or not step.in_flight:
                 _fill_high_watermark(step, before, after.hw, None if raised is None else _raise_of(raised), filled)
+        # Its raise is in the event of the step that is credited with it: here the high watermark does not change any more.
         if at in raising:
             step.fields = step.fields | {"hw_before": after.hw, "hw": after.hw}
         step.place = (step.run, lines[number], number + 2, step.time)
@@ -1021,20 +1132,26 @@ def _events(rows: Sequence[Row], sequence: Sequence[Choice], begin: Replica) -> 
 
 
 def _credited(rows: Sequence[Row], sequence: Sequence[Choice], states: Sequence[Replica]) -> dict[int, int]:
-    """Return each row that is credited with a raise (rule 3), with the row that has the raise."""
+    """Return, by the number of each row that is credited with a raise (rule 3), that of the row which has the raise.
+
+    `states` are the replicas before each row of the sequence, and the last one.
+    """
     credited: dict[int, int] = {}
-    for (at, _), found in zip(sequence, states, strict=False):
+    for (at, _), state in zip(sequence, states, strict=False):
         row = rows[at]
-        if found.cause >= 0 and (row.kind == RAISE or _raises_due(row, found)):
-            credited.setdefault(found.cause, at)
+        if state.cause >= 0 and (row.kind == RAISE or _raises_due(row, state)):
+            credited.setdefault(state.cause, at)
         elif row.kind == RAISE and row.step.follows:
             # Nothing allowed it, so it is of the step whose thread printed it: the judge says what that lacked.
-            credited.update((one, at) for one in row.follows if rows[one].step in row.step.follows)
+            credited.update((cause, at) for cause in row.follows if rows[cause].step in row.step.follows)
     return credited
 
 
 def _join(response: Row, counted_hw: int) -> None:
-    """Join a response that was read before its fetch was counted to that fetch, which found the high watermark given."""
+    """Join a response that was read before its fetch was counted to the step of that fetch.
+
+    `counted_hw` is the high watermark when the fetch was counted.
+    """
     step, fetch = response.step, response.step.joins
     assert fetch is not None, step.at
     fetch.fields = fetch.fields | step.fields
@@ -1045,24 +1162,27 @@ def _join(response: Row, counted_hw: int) -> None:
 
 
 Filled = dict[tuple[int, int], tuple[Fields, Fields]]
+"""By id() of a step's fields and the high watermark: these fields, and what they became with it."""
 _SHOWS_HIGH_WATERMARK = frozenset({"HandleFetch", "LeaderAppend", "HandleAlterPartitionResponse"})
 _CHANGES_HIGH_WATERMARK = _SHOWS_HIGH_WATERMARK | {"LogStartMoved"}
 
 
 def _fill_high_watermark(step: LoggedStep, before: int, after: int, raised: tuple[int, ...] | None, filled: Filled) -> None:
-    """Give a step of a leader the high watermark that it found and left: lines tell only those that change it.
+    """Give a step of a leader the high watermark `before` and `after` it: lines name it only where it changes.
 
-    `filled` has, by fields and high watermark, these fields and what they became: steps that share them still do.
+    `raised` has both if the step is credited with a raise. Steps that share their fields still do: `filled` keeps them.
     """
     fields = step.fields
     if raised is not None:
-        keeps = step.name == "HandleAlterPartitionResponse" and "hw_before" in fields
-        step.fields = fields | ({} if keeps else {"hw_before": raised[0]}) | {"hw": raised[1]}
+        hw_before, hw = raised
+        has_own = step.name == "HandleAlterPartitionResponse" and "hw_before" in fields
+        step.fields = fields | ({} if has_own else {"hw_before": hw_before}) | {"hw": hw}
     elif step.name in _SHOWS_HIGH_WATERMARK and before != UNKNOWN:
         key = id(fields), before
         if key not in filled:
-            others = fields.get("error") in OF_ANOTHER_TOPIC
-            filled[key] = fields, fields if others else fields | {"hw_before": before, "hw": before} | fields
+            # A request for another topic of this name shows nothing of this replica.
+            of_another_topic = fields.get("error") in OF_ANOTHER_TOPIC
+            filled[key] = fields, fields if of_another_topic else fields | {"hw_before": before, "hw": before} | fields
         step.fields = filled[key][1]
     elif step.name == "LogStartMoved" and after != UNKNOWN:
         step.fields["hw"] = after

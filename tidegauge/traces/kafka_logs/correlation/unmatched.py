@@ -1,5 +1,10 @@
 """Gaps that show between the logs of two nodes: requests, proposals and changes that only one side logged.
 
+A *send* is what a `Sending fetch request` line of a follower shows, a *fetch* what the leader's request log shows, `matched`
+has by id() of a fetch its send. A full fetch begins a fetch session or has none (KIP-227), so it has no number. A process is
+*served on* if it was told to stop and did not close its log: it may have served what it did not log. A *spot* is a place in
+a node's log: (process, index of the line). All times are microseconds of the clock of their node.
+
 Rules of this file
 
 1. A session counts its requests, so a request that is missing between two others is missing from the log.
@@ -36,6 +41,7 @@ SHUTDOWN = 5_000_000
 UNLOGGED_AT_END = 2_000_000
 """Microseconds before the end of a process in which what it served need not be logged."""
 _RECORDED = "HandleFetchResponse"
+"""The step that takes over the response to a fetch that its leader records; it records no others."""
 
 
 class _Channel(NamedTuple):
@@ -51,26 +57,28 @@ def unmatched(
     matched: Mapping[int, Send],
     broken: Collection[int] = (),
 ) -> list[Gap]:
-    """Return every gap that shows between two logs; requests must have been put beside the steps before.
+    """Return every gap that shows between two logs; exchanges.py must have put requests beside the steps before.
 
-    `fetches` include summaries (Line.summarizes); `broken` are the ids of those that stand for a request without a send.
+    `fetches`, by leader, include summaries (Line.summarizes); `broken` are the id() of those that stand for a request
+    without a send.
     """
     gaps: list[Gap] = []
-    reported = [node for node in nodes if node.runs and not node.silenced]
+    with_lines = [node for node in nodes if node.runs and not node.silenced]
+    # By leader, follower and number of the fetcher.
     channels: dict[tuple[int, int, int], _Channel] = {}
-    for node in reported:
+    for node in with_lines:
         for send in node.broker.sends:
             channels.setdefault((send.leader, node.id, send.fetcher), _Channel([], [])).sends.append(send)
         for fetch in fetches[node.id]:
             channels.setdefault((node.id, fetch.replica, fetch.fetcher), _Channel([], [])).fetches.append(fetch)
-    for node in reported:
+    for node in with_lines:
         if node.requests:
-            gaps += _sessions(node, fetches[node.id])
-            gaps += _recorded(node)
-            gaps += _before_the_first_line(node)
-            gaps += _log_starts(node)
+            gaps += _missing_in_session(node, fetches[node.id])
+            gaps += _recorded_without_request(node)
+            gaps += _served_before_first_line(node)
+            gaps += _log_starts_without_line(node)
         # Without any request in its log the logger was off, or the file was not copied; or it ended before it had answered.
-        elif any(leader == node.id and _responds(channel, reported) for (leader, _, _), channel in channels.items()):
+        elif any(leader == node.id and _responds(channel, with_lines) for (leader, _, _), channel in channels.items()):
             gaps.append(
                 Gap(
                     node.id,
@@ -82,18 +90,18 @@ def unmatched(
                 )
             )
         gaps += _requests_without_line(node)
-    of_id = {node.id: node for node in reported}
-    responses = {node.id: _response_steps(node) for node in reported}
+    by_id = {node.id: node for node in with_lines}
+    responses = {node.id: _response_steps(node) for node in with_lines}
     for leader, replica, fetcher in sorted(channels):
-        if leader in of_id and replica in of_id:
+        if leader in by_id and replica in by_id:
             channel = channels[leader, replica, fetcher]
-            gaps += _full_fetches(of_id[leader], of_id[replica], channel, matched, broken)
-            gaps += _last_requests(of_id[leader], of_id[replica], channel, matched, responses[replica])
-    return gaps + list(_proposals_without_line(reported))
+            gaps += _full_fetches(by_id[leader], by_id[replica], channel, matched, broken)
+            gaps += _last_requests(by_id[leader], by_id[replica], channel, matched, responses[replica])
+    return gaps + list(_proposals_without_line(with_lines))
 
 
 def _responds(channel: _Channel, nodes: Sequence[Node]) -> bool:
-    """Return whether a follower took a response: it tells so, or its thread sent the next request."""
+    """Return whether a follower got a response of its leader: a line shows it, or its thread sent the next request."""
     if any(not first.lost and first.run == second.run for first, second in pairwise(channel.sends)):
         return True
     responses = {("answered", id(send)) for send in channel.sends}
@@ -115,15 +123,16 @@ def run_of(node: Node, time: int) -> ProcessRun:
 
 
 def _after(node: Node, time: int) -> Spot:
-    """Return the place behind the lines of a node up to `time`."""
+    """Return the place behind the last line that a node had written by `time`."""
     if not node.runs:
         return AFTER_ALL_LINES
     run, index = spot(node, time)
     return (run, index + 1)
 
 
-def _sessions(node: Node, fetches: Sequence[LoggedFetch]) -> Iterator[Gap]:
-    """Yield a gap before each request whose predecessor in its session is not in the log."""
+def _missing_in_session(node: Node, fetches: Sequence[LoggedFetch]) -> Iterator[Gap]:
+    """Yield a gap before each request whose predecessor in its session is not in the log of its leader, `node`."""
+    # By session, the epoch and the time of its last request.
     last: dict[int, tuple[int, int]] = {}
     for fetch in sorted(fetches, key=lambda fetch: fetch.request.line.time):
         time = fetch.request.line.time
@@ -132,16 +141,17 @@ def _sessions(node: Node, fetches: Sequence[LoggedFetch]) -> Iterator[Gap]:
             why = f"request {fetch.session_epoch} of session {fetch.session} follows request {epoch}"
             begin = BEFORE_ALL_LINES if before is None else spot(node, before)
             yield Gap(node.id, REQUESTS, begin, _after(node, time), (before, time), why)
+        # The response to a full fetch names the session that it opens; 0 for none.
         opened = int(fetch.request.response.get("sessionId", 0))
         last[opened or fetch.session] = (max(0, fetch.session_epoch), time)
 
 
-def _recorded(node: Node) -> Iterator[Gap]:
-    """Yield a gap for each fetch that the leader recorded without a request."""
+def _recorded_without_request(node: Node) -> Iterator[Gap]:
+    """Yield a gap in the request log for each fetch that a line of the leader records and that has no request."""
     times = [request.line.time for request in node.requests]
     by_replica: dict[tuple[int, str, int], list[LoggedStep]] = {}
     recorded = [step for step in node.broker.steps if step.name == "HandleFetch"]
-    # A step that was put beside a request has its leader epoch.
+    # Only a step that belongs to a request has the leader epoch of that.
     if all("req_epoch" in step.fields for step in recorded):
         return
     for step in sorted(recorded, key=lambda step: step.place):
@@ -160,34 +170,37 @@ def _recorded(node: Node) -> Iterator[Gap]:
             yield Gap(node.id, REQUESTS, begin, end, (before, after), f"a fetch was recorded ({step.at}), and no request")
 
 
-def _before_the_first_line(node: Node) -> Iterator[Gap]:
-    """Yield a gap if a broker served before its first line: it serves only after those, so they are another process's."""
+def _served_before_first_line(node: Node) -> Iterator[Gap]:
+    """Yield a gap if a broker served requests before its first line.
+
+    A process serves only after its first lines, so these are of another process, whose lines are missing.
+    """
     first, served = node.lines[0].time, min(request.line.time for request in node.requests)
     if served < first:
         why = "it served requests before its first line"
         yield Gap(node.id, EVERYTHING, BEFORE_ALL_LINES, (0, 1), (None, first), why)
 
 
-def _log_starts(node: Node) -> Iterator[Gap]:
-    """Yield a gap where a response has a log start above that of the leader's own lines."""
+def _log_starts_without_line(node: Node) -> Iterator[Gap]:
+    """Yield a gap where a response names a log start above every one that the leader's own lines had named by then."""
+    # By partition, (time, log start) of its lines.
     log_starts: dict[str, list[tuple[int, int]]] = {}
-    for step in sorted((moved for moved in node.broker.steps if "log_start" in moved.fields), key=lambda step: step.time):
-        start = step.fields["log_start"]
+    by_time = sorted(node.broker.steps, key=lambda step: step.time)
+    for step in by_time:
+        start = step.fields.get("log_start")
         if isinstance(start, int):
             log_starts.setdefault(step.tp, []).append((step.time, start))
-    # 0 is above none.
-    for step in sorted(
-        (response for response in node.broker.steps if response.fields.get("res_log_start")), key=lambda step: step.time
-    ):
-        start = step.fields["res_log_start"]
-        if not isinstance(start, int):
+    for step in by_time:
+        start = step.fields.get("res_log_start")
+        # A log start of 0 is above none.
+        if not isinstance(start, int) or not start:
             continue
         # Another thread may write the line of the log start a little later than the response that has it.
-        reported = [
+        lines = [
             (time, logged_start) for time, logged_start in log_starts.get(step.tp, ()) if time <= step.time + UNLOGGED_AT_END
         ]
-        if reported and start > max(logged_start for _, logged_start in reported):
-            before = max(time for time, _ in reported)
+        if lines and start > max(logged_start for _, logged_start in lines):
+            before = max(time for time, _ in lines)
             begin, end = min(spot(node, before), spot(node, step.time)), _after(node, step.time)
             why = f"a response names log start {start} ({step.at}), and no line moves it there"
             yield Gap(node.id, LOG, begin, end, (before, step.time), why)
@@ -197,12 +210,14 @@ def _log_starts(node: Node) -> Iterator[Gap]:
 def _requests_without_line(node: Node) -> Iterator[Gap]:
     """Yield a gap for each fetch that was answered without an error and that no line records (rule 2 at the end)."""
     for step in node.broker.steps:
+        # The line that records a fetch has `remote_leo`.
         if step.name != "HandleFetch" or step.fields.get("error", 0) != 0 or "remote_leo" in step.fields:
             continue
         # A diverging fetch is not recorded (Partition#fetchRecords).
         if "div_epoch" in step.fields or not isinstance(step.fields.get("peer"), int):
             continue
         run = run_of(node, step.time)
+        # After its signal to stop, a process may have served without logging (rule 2).
         if not run.served_on or run.logs_until > step.time:
             # Requests are logged when they are answered; the line of the fetch would stand near, before or behind.
             begin, end = spot(node, step.time - UNLOGGED_AT_END // 2), _after(node, step.time + UNLOGGED_AT_END // 2)
@@ -226,42 +241,40 @@ def _handled_and_not_sent(
     follower: Node, channel: _Channel, matched: Mapping[int, Send], broken: Collection[int]
 ) -> Iterator[Gap]:
     """Yield gaps in the log of a follower: the leader handled a full fetch that no line of it sends."""
-    of_process: dict[int | None, list[LoggedFetch]] = {}
+    # Each process of a follower has a broker epoch of its own.
+    by_process: dict[int | None, list[LoggedFetch]] = {}
     for fetch in channel.fetches:
-        of_process.setdefault(fetch.broker_epoch, []).append(fetch)
+        by_process.setdefault(fetch.broker_epoch, []).append(fetch)
     # Rule 2 excuses what a process did last, not a follower of whose sends none is logged.
-    silent = not any(id(fetch) in matched for process_fetches in of_process.values() for fetch in process_fetches)
-    for of_follower in of_process.values():
-        sent_at = [at for at, fetch in enumerate(of_follower) if id(fetch) in matched]
-        for at, fetch in enumerate(of_follower):
-            if id(fetch) in broken or (id(fetch) not in matched and (silent or (sent_at and at < sent_at[-1]))):
+    none_matched = not any(id(fetch) in matched for fetch in channel.fetches)
+    for fetches in by_process.values():
+        last_matched = max((at for at, fetch in enumerate(fetches) if id(fetch) in matched), default=-1)
+        for at, fetch in enumerate(fetches):
+            if id(fetch) in broken or (id(fetch) not in matched and (none_matched or at < last_matched)):
                 why = f"a fetch was handled ({fetch.request.line.at}), and no line sends it"
                 yield Gap(follower.id, FETCHER, BEFORE_ALL_LINES, AFTER_ALL_LINES, (None, None), why)
         # Of a summary it is unknown when the last request that the sender logged was handled.
-        behind = [fetch for fetch in of_follower[sent_at[-1] + 1 :] if fetch.request.line.requests == 1] if sent_at else []
-        last_sent = of_follower[sent_at[-1]] if behind else None
-        send = matched[id(last_sent)] if last_sent is not None else None
+        behind = [fetch for fetch in fetches[last_matched + 1 :] if fetch.request.line.requests == 1]
+        if last_matched < 0 or not behind:
+            continue
+        last_sent = fetches[last_matched]
+        send = matched[id(last_sent)]
+        fetched_on = behind[-1].request.handled - last_sent.request.handled
         # A log that was closed has every line; one that was not lacks at most those of a shutdown.
-        if (
-            last_sent is not None
-            and send is not None
-            and (
-                follower.runs[send.run].closed
-                or behind[-1].request.handled - last_sent.request.handled > _longest_shutdown(follower, send)
-            )
-        ):
-            last = send.time
+        if follower.runs[send.run].closed or fetched_on > _longest_shutdown(follower, send):
             why = f"it fetched on for seconds ({behind[-1].request.line.at}) after the last line that says so"
-            yield Gap(follower.id, FETCHER, spot(follower, last), AFTER_ALL_LINES, (last, None), why)
+            yield Gap(follower.id, FETCHER, spot(follower, send.time), AFTER_ALL_LINES, (send.time, None), why)
 
 
 def _sent_and_not_handled(leader: Node, follower: Node, channel: _Channel, matched: Mapping[int, Send]) -> Iterator[Gap]:
     """Yield gaps in the request log of a leader: a line of the follower sends a full fetch that is not there."""
+    # By id() of a send, the leader's process that handled it.
     handlers = {
         id(matched[id(fetch)]): run_of(leader, fetch.request.handled) for fetch in channel.fetches if id(fetch) in matched
     }
     handled = [at for at, send in enumerate(channel.sends) if id(send) in handlers]
     for at, send in enumerate(channel.sends if leader.requests else ()):
+        # A request of a session that is missing shows in the session; a lost one may never have reached the leader.
         if id(send) in handlers or send.session_epoch > 0 or send.lost:
             continue
         # Between two sends that one process of the leader has: what a process handled last may be logged nowhere (rule 2).
@@ -280,14 +293,17 @@ def _sent_and_not_handled(leader: Node, follower: Node, channel: _Channel, match
 
 
 def _longest_shutdown(node: Node, send: Send) -> int:
-    """Return for how long, in microseconds, a process may have fetched after its last logged send."""
-    # Controlled shutdown has no limit of time, but the next process has its port and its directories.
-    after = node.runs[send.run + 1].first - send.time if send.run + 1 < len(node.runs) else 0
-    return max(SHUTDOWN, after) if node.runs[send.run].served_on else SHUTDOWN
+    """Return for how long, in microseconds, a process may have fetched after its last logged send, `send`."""
+    # Controlled shutdown has no limit of time, but ends before the next process, which needs its port and its directories.
+    until_next_process = node.runs[send.run + 1].first - send.time if send.run + 1 < len(node.runs) else 0
+    return max(SHUTDOWN, until_next_process) if node.runs[send.run].served_on else SHUTDOWN
 
 
 class _LastLogged(NamedTuple):
-    """The last request that a process of a leader logged: its place among the sends, and when it was handled."""
+    """The last request that process `run` of a leader logged: its place among the sends, and when it was handled.
+
+    None, -1 and None stand for the time before its first request.
+    """
 
     run: int | None
     place: int
@@ -295,12 +311,12 @@ class _LastLogged(NamedTuple):
 
 
 def _response_steps(follower: Node) -> Mapping[object, list[LoggedStep]]:
-    """Return the steps that take a response over, by the key of its request."""
-    taken: dict[object, list[LoggedStep]] = {}
+    """Return the steps in which a follower takes a response over, by the response's key ("answered", id of the send)."""
+    steps: dict[object, list[LoggedStep]] = {}
     for step in follower.broker.steps:
         for key in step.depends_on if step.name in TAKES_RESPONSES else ():
-            taken.setdefault(key, []).append(step)
-    return taken
+            steps.setdefault(key, []).append(step)
+    return steps
 
 
 def _last_requests(
@@ -310,46 +326,55 @@ def _last_requests(
     matched: Mapping[int, Send],
     responses: Mapping[object, list[LoggedStep]],
 ) -> Iterator[Gap]:
-    """Yield gaps where a follower handled responses to unlogged requests before the first, or after the last one."""
+    """Yield gaps where a follower handled responses to requests that a leader's process did not log, at its begin or end.
+
+    `responses` are the follower's steps, by key of the response (see `_response_steps`).
+    """
     if not leader.runs:
         return
     sends = channel.sends
     places = {id(send): at for at, send in enumerate(sends)}
-    of_runs: dict[int, list[tuple[int, LoggedFetch]]] = {}
+    # By process of the leader, its fetches in order, each with the place of its send among the sends.
+    fetches_of_run: dict[int, list[tuple[int, LoggedFetch]]] = {}
     for fetch in channel.fetches:
         # A summary asks for nothing that is read, so no step handles its response.
         if id(matched.get(id(fetch))) in places and not fetch.request.line.summarizes:
             run_number = run_of(leader, fetch.request.handled).number
-            of_runs.setdefault(run_number, []).append((places[id(matched[id(fetch)])], fetch))
-    # The last request of each process of the leader, after none. The sends from there to the first request of the next
-    # process are those that no line shows as handled.
-    logged = [_LastLogged(None, -1, None)]
-    logged += [_LastLogged(run, of_run[-1][0], of_run[-1][1].request.handled) for run, of_run in of_runs.items()]
-    ends = [*(of_run[0][0] for of_run in of_runs.values()), len(sends)]
-    following = [*of_runs, len(leader.runs)]
-    for (run, place, time), end, next_run in zip(logged, ends, following, strict=True):
+            fetches_of_run.setdefault(run_number, []).append((places[id(matched[id(fetch)])], fetch))
+    # The sends between the last request of a process (at first: before any) and the first request of the next process are
+    # those that no line shows as handled.
+    last_logged = [_LastLogged(None, -1, None)]
+    for run_number, fetches in fetches_of_run.items():
+        last_place, last_fetch = fetches[-1]
+        last_logged.append(_LastLogged(run_number, last_place, last_fetch.request.handled))
+    ends = [*(fetches[0][0] for fetches in fetches_of_run.values()), len(sends)]
+    next_runs = [*fetches_of_run, len(leader.runs)]
+    for (run, place, time), end, next_run in zip(last_logged, ends, next_runs, strict=True):
         # Rule 2: a leader that was told to stop may have served its last requests without logging them.
         if run is not None and leader.runs[run].served_on:
             continue
         behind = [send for send in sends[place + 1 : end] if ("answered", id(send)) in responses]
         # A process of the leader without a request of this fetcher may have counted them, told to stop before it answered.
-        between = [one for one in leader.runs[0 if run is None else run + 1 : next_run] if one.served_on]
-        behind = [send for send in behind if not _answered_behind(leader, between, send, responses["answered", id(send)])]
+        between = [process for process in leader.runs[0 if run is None else run + 1 : next_run] if process.served_on]
+        behind = [send for send in behind if not _answered_unlogged(leader, between, send, responses["answered", id(send)])]
         steps = [step for send in behind for step in responses["answered", id(send)]]
         # Fetches that diverge, are out of range or are refused are not recorded (Partition#fetchRecords).
         unrecorded = [step for step in steps if step.name != _RECORDED or not _records(leader, run, step)]
         # One response alone, to a fetch that a line records, proves nothing: the leader was killed before it logged it.
         if len(behind) > 1 or unrecorded:
-            # Records were received: then lines of Partition are missing, too, not only those of the request log.
-            every = any(step.name == _RECORDED for step in unrecorded)
+            # To a fetch that is recorded: then lines of Partition are missing, too, not only those of the request log.
+            everything = any(step.name == _RECORDED for step in unrecorded)
             why = f"node {follower.id} took {len(behind)} responses to requests that are not there"
             begin = BEFORE_ALL_LINES if time is None else spot(leader, time)
             until = AFTER_ALL_LINES if run is None or run + 1 == len(leader.runs) else (run + 1, 0)
-            yield Gap(leader.id, EVERYTHING if every else REQUESTS, begin, until, (time, None), why)
+            yield Gap(leader.id, EVERYTHING if everything else REQUESTS, begin, until, (time, None), why)
 
 
-def _answered_behind(leader: Node, runs: Sequence[ProcessRun], send: Send, steps: Sequence[LoggedStep]) -> bool:
-    """Return whether one of these processes counted a fetch, and may have answered it behind the last lines that it has."""
+def _answered_unlogged(leader: Node, runs: Sequence[ProcessRun], send: Send, steps: Sequence[LoggedStep]) -> bool:
+    """Return whether one of the processes `runs` of a leader counted a fetch, and may have answered it after its last line.
+
+    `steps` are those in which the follower took the response to `send` over.
+    """
     return any(
         all(
             step.name == _RECORDED and _records(leader, run.number, step, run.logs_until - (step.time - send.time))
@@ -360,9 +385,10 @@ def _answered_behind(leader: Node, runs: Sequence[ProcessRun], send: Send, steps
 
 
 def _records(leader: Node, run: int | None, response: LoggedStep, since: int = 0) -> bool:
-    """Return whether a line of the leader may record the request of a response (Partition#updateFollowerFetchState).
+    """Return whether a line of the leader may record the fetch of a response (Partition#updateFollowerFetchState).
 
-    It is not before `since`: the end of the leader's log, less the time from the send to the response.
+    `response` is the follower's step, `run` the leader's process (None: any). A line before `since`, a time of the leader's
+    clock, does not count.
     """
     offset = response.fields.get("req_offset")
     return any(
@@ -379,14 +405,14 @@ def _records(leader: Node, run: int | None, response: LoggedStep, since: int = 0
 
 def _proposals_without_line(nodes: Sequence[Node]) -> Iterator[Gap]:
     """Yield a gap for each proposal that the controller judged and that no line of its leader makes."""
-    offered = {key for node in nodes for step in node.broker.steps if step.name in PROPOSES for key in step.provides}
+    proposed = {key for node in nodes for step in node.broker.steps if step.name in PROPOSES for key in step.provides}
     logged = {node.id for node in nodes if node.has_replicas}
     for step in (step for node in nodes for step in node.broker.steps if step.name == "AlterPartition"):
         peer = step.fields.get("peer")
         if (
             isinstance(peer, int)
             and peer in logged
-            and any(key not in offered for key in step.depends_on if isinstance(key, tuple) and key[0] == "proposal")
+            and any(key not in proposed for key in step.depends_on if isinstance(key, tuple) and key[0] == "proposal")
         ):
             why = f"the controller judged a proposal ({step.at}) that no line makes"
             yield Gap(peer, PARTITION, BEFORE_ALL_LINES, AFTER_ALL_LINES, (None, None), why)

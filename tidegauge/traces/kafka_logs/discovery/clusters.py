@@ -1,5 +1,8 @@
 """Divide the nodes whose logs lie together by cluster: two clusters in one tree are two captures.
 
+The *evidence* of a node, or a file, is the cluster ids and the topic ids that its lines name. A *group* is what is surely of
+one cluster, by its evidence.
+
 Rules of this file
 
 1. A folder with the folders of several nodes is a cluster of its own.
@@ -40,13 +43,14 @@ _LONGEST_NAME = 260
 
 
 def named_topic(message: str) -> tuple[str, str] | None:
-    """Return the topic that a message names with its id, and the id."""
+    """Return the topic that a message names with its id, and the id; None if it names none."""
     match = _WITH_ID.search(message)
     if match is not None:
-        before = message[max(0, match.start() - _LONGEST_NAME - 8) : match.start()].split(" ")
+        # The name stands before it; 8 characters more are enough to see a word `topic` before that.
+        words_before = message[max(0, match.start() - _LONGEST_NAME - 8) : match.start()].split(" ")
         # `topic orders with topic ID ..` names the topic, everything else a partition.
-        named = before[-1] if before[-2:-1] == ["topic"] else before[-1].rpartition("-")[0]
-        return (named, match[1]) if named and match[1] != _NO_ID else None
+        topic = words_before[-1] if words_before[-2:-1] == ["topic"] else words_before[-1].rpartition("-")[0]
+        return (topic, match[1]) if topic and match[1] != _NO_ID else None
     match = _LOADED.search(message)
     return (match[2], match[1]) if match is not None and match[1] != _NO_ID else None
 
@@ -85,21 +89,22 @@ class ClusterEvidence:
         """Return whether both cannot be of one cluster (rule 3)."""
         if self.clusters and other.clusters and not self.clusters & other.clusters:
             return True
-        apart = 0
+        topics_with_other_ids = 0
         for topic in self.topics.keys() & other.topics.keys():
-            mine, theirs = self.topics[topic], other.topics[topic]
-            if mine.keys() & theirs.keys():
+            own_ids, other_ids = self.topics[topic], other.topics[topic]
+            # An id in common is certain: topic ids are drawn at random.
+            if own_ids.keys() & other_ids.keys():
                 return False
-            apart += 1
+            topics_with_other_ids += 1
             # Two ids of one name at the same time: one cluster has one topic of a name.
             if any(
-                first <= their_last and their_first <= last
-                for first, last in mine.values()
-                for their_first, their_last in theirs.values()
+                first <= other_last and other_first <= last
+                for first, last in own_ids.values()
+                for other_first, other_last in other_ids.values()
             ):
                 return True
         # One topic may have been made again between the two logs; two such topics are another cluster.
-        return apart > 1
+        return topics_with_other_ids > 1
 
     def name(self, topic: str, topic_id: str, times: tuple[int, int]) -> None:
         """Note that a line names a topic and its id, at these times."""
@@ -117,7 +122,10 @@ def evidence_of(node: NodeFiles) -> ClusterEvidence:
 
 
 def find_clusters(path: Path, layout: str | None = None, selection: Selection | None = None) -> list[FoundLogs]:
-    """Find the nodes whose logs are in `path`, by cluster; one cluster without nodes if there are none."""
+    """Find the nodes whose logs are in `path`, by cluster; one cluster without nodes if there are none.
+
+    `layout` is a pattern of log4j2, `selection` the part of the logs that is read.
+    """
     logs = find_nodes(path, layout, selection)
     own = separate(logs)
     nested = [
@@ -142,7 +150,10 @@ class ClusterGroup(Generic[T]):
 
 
 def of_common_ids(groups: Iterable[ClusterGroup[T]], ids: Callable[[ClusterEvidence], set[str]]) -> list[ClusterGroup[T]]:
-    """Join groups that name an id in common, in time in proportion to the ids: the smaller goes into the larger."""
+    """Join groups that have an id in common, and return what became of them; `ids` gets the ids of a group's evidence.
+
+    Groups without ids are left out. The smaller group goes into the larger one: so the time is in proportion to the ids.
+    """
     group_of: dict[str, ClusterGroup[T]] = {}
     for group in groups:
         joined = group
@@ -155,7 +166,8 @@ def of_common_ids(groups: Iterable[ClusterGroup[T]], ids: Callable[[ClusterEvide
 
 
 def apart(groups: Sequence[ClusterGroup[T]]) -> Iterator[ClusterGroup[T]]:
-    """Yield the groups that contradict another: only one that names a cluster, too, or a topic of the same name, can."""
+    """Yield the groups whose evidence contradicts that of another group, so that they are of different clusters."""
+    # Only a group that names a cluster, too, or a topic of the same name, can contradict another.
     with_cluster = [group for group in groups if group.evidence.clusters]
     with_topic: dict[str, list[ClusterGroup[T]]] = defaultdict(list)
     for group in groups:
@@ -170,9 +182,9 @@ def apart(groups: Sequence[ClusterGroup[T]]) -> Iterator[ClusterGroup[T]]:
 
 def separate(logs: FoundLogs) -> list[FoundLogs]:
     """Divide the nodes in one folder into clusters; problems and skipped files belong to the first."""
-    groups, silent = _groups(logs.nodes)
-    twins = len({node.id for node in logs.nodes}) < len(logs.nodes)
-    if not twins and not any(apart(groups)):
+    groups, without_evidence = _groups(logs.nodes)
+    same_id_twice = len({node.id for node in logs.nodes}) < len(logs.nodes)
+    if not same_id_twice and not any(apart(groups)):
         return [logs]
     clusters = [
         replace(logs, nodes=[]),
@@ -181,12 +193,13 @@ def separate(logs: FoundLogs) -> list[FoundLogs]:
     for cluster, group in zip(clusters, groups, strict=False):
         for node in group.members:
             _add(node, cluster)
-    # A node that names no id contradicts nobody.
-    for node in silent:
-        fitting = list(islice((cluster for cluster in clusters if all(other.id != node.id for other in cluster.nodes)), 2))
+    # A node that names no id contradicts nobody: it belongs to the only cluster without a node of its id, if there is one.
+    for node in without_evidence:
+        candidates = (cluster for cluster in clusters if all(other.id != node.id for other in cluster.nodes))
+        first_two = list(islice(candidates, 2))
         # A node that hosted nothing may be counted to any.
-        if len(fitting) == 1 or not _names_partitions(node):
-            _add(node, fitting[0] if len(fitting) == 1 else clusters[0])
+        if len(first_two) == 1 or not _names_partitions(node):
+            _add(node, first_two[0] if len(first_two) == 1 else clusters[0])
         else:
             do = "put the logs of each cluster into a folder of their own"
             leave_out(Problem(node.label, None, "lines that say of which cluster it is", "none", do), clusters[0])
@@ -194,35 +207,40 @@ def separate(logs: FoundLogs) -> list[FoundLogs]:
 
 
 def _groups(nodes: Iterable[NodeFiles]) -> tuple[list[ClusterGroup[NodeFiles]], list[NodeFiles]]:
-    """Group the nodes that name a topic id in common, or the same cluster; return apart those that name neither."""
-    all_of = [ClusterGroup([node], evidence_of(node)) for node in nodes]
-    by_topic = of_common_ids((group for group in all_of if group.evidence.topics), lambda evidence: evidence.ids)
-    silent = [group.members[0] for group in all_of if not group.evidence.topics and not group.evidence.clusters]
+    """Group the nodes that name a topic id in common, or the same cluster; return also the nodes that name neither."""
+    of_one_node = [ClusterGroup([node], evidence_of(node)) for node in nodes]
+    by_topic = of_common_ids((group for group in of_one_node if group.evidence.topics), lambda evidence: evidence.ids)
+    without_evidence = [
+        group.members[0] for group in of_one_node if not group.evidence.topics and not group.evidence.clusters
+    ]
     groups: list[ClusterGroup[NodeFiles]] = []
     # Nodes without a topic in common may say that they are of one cluster.
-    of_cluster: dict[str, list[ClusterGroup[NodeFiles]]] = defaultdict(list)
-    for group in [*by_topic, *(group for group in all_of if group.evidence.clusters and not group.evidence.topics)]:
+    groups_of_cluster: dict[str, list[ClusterGroup[NodeFiles]]] = defaultdict(list)
+    for group in [*by_topic, *(group for group in of_one_node if group.evidence.clusters and not group.evidence.topics)]:
         ids = {node.id for node in group.members}
+        named = group.evidence.clusters
+        candidates = {id(other): other for cluster in named for other in groups_of_cluster[cluster]}.values()
         # A cluster has each id once: two nodes of one id are of two clusters, whatever they say.
-        candidates = {id(other): other for cluster in group.evidence.clusters for other in of_cluster[cluster]}.values()
-        same = [
+        same_cluster = [
             other
             for other in candidates
             if not ids & {node.id for node in other.members} and not other.evidence.contradicts(group.evidence)
         ]
-        if same:
-            same[0].add(group)
+        if same_cluster:
+            same_cluster[0].add(group)
         else:
             groups.append(group)
+        joined = same_cluster[0] if same_cluster else group
         for cluster in group.evidence.clusters:
-            if (joined := same[0] if same else group) not in of_cluster[cluster]:
-                of_cluster[cluster].append(joined)
+            if joined not in groups_of_cluster[cluster]:
+                groups_of_cluster[cluster].append(joined)
     for group in groups:
         group.members.sort(key=lambda node: node.id)
-    return sorted(groups, key=lambda group: group.members[0].label), silent
+    return sorted(groups, key=lambda group: group.members[0].label), without_evidence
 
 
 def _names_partitions(node: NodeFiles) -> bool:
+    """Return whether some line of a node that the reader understands is about a partition."""
     lines = (parse_line(line) for stream in node.streams for line in stream)
     return any(line is not None and line.tp for line in lines)
 

@@ -1,5 +1,10 @@
 """Find the log files of each node, and their order.
 
+In: a directory, or a file. Out: FoundLogs, with the lines of each node as *streams*: a log with its rotated parts in order.
+The *stem* of a file is its name without what rotations add; `label` is what reports put before the names of a node's files.
+A file is *passed over* if it is of no use, which does no harm; logs are *left out* if that makes a verdict incomplete. A
+node is *named* by its own lines, or by its folder or file.
+
 Rules of this file
 
 1. Any layout of folders works: the logs of one broker in the folder itself, a folder per node (`n1/`, or deeper:
@@ -68,7 +73,7 @@ _FOLDER = re.compile(r"(?:n|node-?|broker-?|kafka-?|controller-?)?(\d+)")
 
 
 FileLines = tuple[Path, list[Line], int | None]
-"""A file, lines of it, and the node that these lines name."""
+"""A file, lines of it, and the node that these lines name, None if they name none."""
 
 
 @dataclass
@@ -128,7 +133,7 @@ def is_log(path: Path) -> bool:
 
 
 def log_files(folder: Path, walk: FolderWalk, by_content: bool = False) -> list[Path]:
-    """List the text logs directly in `folder`, including those that are skipped later.
+    """List the text logs directly in `folder`, including those that are passed over later.
 
     A file with another name is one if its content is a broker's (`by_content`): a text that was pasted, an export.
     """
@@ -159,7 +164,10 @@ def log_size(path: Path) -> int:
 
 
 def log_groups(path: Path, walk: FolderWalk | None = None, by_content: bool = False) -> list[tuple[Path, list[Path]]]:
-    """List the logs in a directory itself, and those in each of its folders, which usually are of one node."""
+    """List the logs in a directory itself, and those at and below each of its folders, which usually are of one node.
+
+    Each group is (folder, files); groups without files are left out. `by_content` is that of `log_files`.
+    """
     walk = walk or FolderWalk(path)
     walk.enter(path)
     inside = sorted(walk.folders(path))
@@ -207,10 +215,13 @@ _NODE_IN_NAME = re.compile(r"(?:^|[^A-Za-z0-9])(?:n|node|broker|kafka|b|controll
 
 
 def node_of_file(path: Path, root: Path) -> int | None:
-    """Return the node after which a file, or a folder from there up to `root`, is named: what tools print names none."""
-    named = _NODE_IN_NAME.search(path.name)
-    if named is not None:
-        return int(named[1])
+    """Return the node after which a file, or a folder from there up to `root`, is named; None if none is.
+
+    It is for what tools print, whose lines name no node.
+    """
+    match = _NODE_IN_NAME.search(path.name)
+    if match is not None:
+        return int(match[1])
     folders = (folder for folder in (path.parent, *path.parent.parents) if folder == root or root in folder.parents)
     return next((node for folder in folders if (node := named_node(folder)) is not None), None)
 
@@ -220,11 +231,11 @@ def add_metadata_dumps(root: Path, dumps: Sequence[Path], logs: FoundLogs) -> No
     for path in dumps:
         label = path.name if path == root else path.relative_to(root).as_posix()
         file, brokers = read_metadata_dump(path, label)
-        taken = {node.id for node in logs.nodes}
+        other_ids = {node.id for node in logs.nodes} | brokers
         named = node_of_file(path, root)
-        # The log is the same on each controller; one that nothing names gets an id that is no broker's.
-        free = next(number for number in count(100, 100) if number not in taken | brokers)
-        node = free if named is None or named in taken | brokers else named
+        # The log is the same on each controller; one that nothing names gets an id that is no other node's.
+        unused = next(number for number in count(100, 100) if number not in other_ids)
+        node = unused if named is None or named in other_ids else named
         if file.lines:
             logs.nodes.append(NodeFiles(node, path, f"{label}: ", [file.lines], file.problems))
             logs.layouts[file.layout] = logs.layouts.get(file.layout, 0) + 1
@@ -232,52 +243,57 @@ def add_metadata_dumps(root: Path, dumps: Sequence[Path], logs: FoundLogs) -> No
             logs.problems += file.problems
 
 
-def _folders(folder: Path, walk: FolderWalk, deep: int = 1) -> Iterator[Path]:
-    """Yield `folder` and the folders in it, except those of partitions."""
+def _folders(folder: Path, walk: FolderWalk, depth: int = 1) -> Iterator[Path]:
+    """Yield `folder`, which is `depth` levels below the input, and the folders in it, except those of partitions."""
     yield folder
-    for sub in sorted(walk.folders(folder)) if deep < DEEPEST else ():
+    for sub in sorted(walk.folders(folder)) if depth < DEEPEST else ():
         if not sub.name.startswith(".") and not any(_SEGMENT.fullmatch(file.name) for file in walk.entries(sub)):
-            yield from _folders(sub, walk, deep + 1)
+            yield from _folders(sub, walk, depth + 1)
 
 
 def _read_group(folder: Path, label: str, paths: Sequence[Path], layout: str | None, logs: FoundLogs) -> None:
-    """Read the files of one node, or of several if their lines name several."""
-    read: list[tuple[Path, LogFile]] = []
+    """Read the files in a folder, and add them to `logs` as those of one node, or of several if their lines name several."""
+    files_read: list[tuple[Path, LogFile]] = []
     copies = FileCopies()
-    for path in _named_first(paths, logs, label, folder):
+    for path in _in_reading_order(paths, logs, label, folder):
         name = f"{label}{path.relative_to(folder).as_posix().removesuffix('.gz')}"
         file = read_log(path, name, layout, logs.selection) if logs.selection else read_lines(path, name, layout)
         if len(paths) > 1 and [problem.seen for problem in file.problems] == [EMPTY]:
             logs.passed_over.append(f"{file.label} (empty)")  # as a broker's controller.log is
             continue
+        # No layout was found: is it a log at all?
         if any(problem.expected == SEE for problem in file.problems) and not file.layout:
-            what = identify(path, file.label)
-            if what.kind in (SEGMENT_DUMP, METADATA_DUMP):
+            input_file = identify(path, file.label)
+            if input_file.kind in (SEGMENT_DUMP, METADATA_DUMP):
                 continue  # read elsewhere
-            if what.kind not in LOGS and len(paths) > 1:
-                logs.passed_over.append(f"{file.label} ({what.kind})")
+            if input_file.kind not in LOGS and len(paths) > 1:
+                logs.passed_over.append(f"{file.label} ({input_file.kind})")
                 continue
-            # Of a program that nobody knows it may be a broker in a layout that nobody knows.
-            if not what.read and (what.system or what.kind not in (OTHER, UNKNOWN)):
-                foreign = Problem(file.label, None, "a log of a Kafka broker", what.system or what.kind, what.why or "")
+            # What is of a known program is not Kafka's; what is not may be a broker's in a layout that nobody knows.
+            if not input_file.read and (input_file.system or input_file.kind not in (OTHER, UNKNOWN)):
+                seen = input_file.system or input_file.kind
+                foreign = Problem(file.label, None, "a log of a Kafka broker", seen, input_file.why or "")
                 file = file._replace(problems=[foreign])
         # A copy would merge as a second log of the same process: every line twice, at the same time.
         original = copies.copy_of(file.label, file.lines)
         if original is not None:
             logs.passed_over.append(f"{file.label} (as {original})")
             continue
-        read.append((path, file))
+        files_read.append((path, file))
         if file.lines:
             logs.layouts[file.layout] = logs.layouts.get(file.layout, 0) + 1
-    problems = [problem for _, file in read for problem in file.problems]
-    parts = [part for path, file in read for part in by_node(path, file, problems, logs)]
+    problems = [problem for _, file in files_read for problem in file.problems]
+    parts = [part for path, file in files_read for part in by_node(path, file, problems, logs)]
     assign_to_nodes(folder, label, parts, problems, logs)
 
 
 def assign_to_nodes(
     folder: Path, label: str, parts: Sequence[FileLines], problems: Sequence[Problem], logs: FoundLogs
 ) -> None:
-    """Assign the lines in one folder to the node, or the nodes, that wrote them."""
+    """Assign the lines in one folder to the node, or the nodes, that wrote them, and add these to `logs`.
+
+    `parts` are the files, or the lines of each node in them; `problems` are those of reading them.
+    """
     ids = sorted({node for _, _, node in parts if node is not None})
     if len(ids) > 1:
         # Several nodes in several folders below: a cluster of its own (rule 1 of clusters.py).
@@ -299,21 +315,23 @@ def assign_to_nodes(
 
 def _of_brokers(label: str, parts: Sequence[FileLines], logs: FoundLogs) -> list[tuple[Path, list[Line]]]:
     """Return the files of a node's folder without the logs of other programs, which are passed over."""
-    names = [path for path, _, _ in parts]
-    stems = {stem(path, names) for path, lines, node in parts if node is not None or is_brokers(lines)}
-    # A rotated part of a broker's log may be short, and a controller's server.log has little but starts and stops.
-    others = {path for path, lines, _ in parts if lines and stem(path, names) not in stems and _is_foreign(path, lines)}
-    logs.passed_over += [f"{label}{path.name} (of another program)" for path in names if path in others]
+    paths = [path for path, _, _ in parts]
+    # One part of a log shows that all are a broker's: a rotated part may be short, and a controller's server.log has little
+    # but starts and stops.
+    stems = {stem(path, paths) for path, lines, node in parts if node is not None or is_brokers(lines)}
+    others = {path for path, lines, _ in parts if lines and stem(path, paths) not in stems and _is_foreign(path, lines)}
+    logs.passed_over += [f"{label}{path.name} (of another program)" for path in paths if path in others]
     return [(path, lines) for path, lines, _ in parts if path not in others]
 
 
 def _is_of_another_program(path: Path) -> bool:
-    what = identify(path, path.name)
-    return what.kind == CLIENT_LOG or what.system == ZOOKEEPER
+    """Return whether a file is surely the log of a Kafka client, or of ZooKeeper."""
+    input_file = identify(path, path.name)
+    return input_file.kind == CLIENT_LOG or input_file.system == ZOOKEEPER
 
 
 def _is_foreign(path: Path, lines: Iterable[Line]) -> bool:
-    """Return whether lines of which none is surely a broker's are another program's, or say nothing that matters."""
+    """Return whether a file without lines that only brokers have is another program's, or says nothing that matters."""
     return _is_of_another_program(path) or not any(map(matters, lines))
 
 
@@ -323,10 +341,10 @@ def name_the_unnamed(logs: FoundLogs) -> None:
     The only log of the input is read as that of node UNNAMED. Otherwise a broker's log is a problem: it may be of any node.
     """
     with_lines = [files for _, _, files, _ in logs.unnamed if any(lines for _, lines in files)]
-    alone = len(with_lines) == 1 and not logs.nodes and not logs.nested
+    is_only_log = len(with_lines) == 1 and not logs.nodes and not logs.nested
     for folder, label, files, problems in logs.unnamed:
-        ours = any(is_brokers(lines) or not _is_of_another_program(path) for path, lines in files if lines)
-        if alone and ours and files in with_lines:
+        may_be_brokers = any(is_brokers(lines) or not _is_of_another_program(path) for path, lines in files if lines)
+        if is_only_log and may_be_brokers and files in with_lines:
             logs.nameless = True
             logs.nodes.append(NodeFiles(UNNAMED, folder, label, _streams(files), [*problems]))
             continue
@@ -344,11 +362,11 @@ def name_the_unnamed(logs: FoundLogs) -> None:
     logs.unnamed.clear()
 
 
-def _named_first(paths: Sequence[Path], logs: FoundLogs, label: str, folder: Path) -> list[Path]:
-    """Order the paths, without those that are skipped by name unless there are no others."""
+def _in_reading_order(paths: Sequence[Path], logs: FoundLogs, label: str, folder: Path) -> list[Path]:
+    """Return the logs of a broker among the paths, request logs last; pass over the others."""
     broker_logs = broker_logs_among(paths)
-    read = set(broker_logs)
-    logs.passed_over += [f"{label}{path.relative_to(folder).as_posix()}" for path in paths if path not in read]
+    chosen = set(broker_logs)
+    logs.passed_over += [f"{label}{path.relative_to(folder).as_posix()}" for path in paths if path not in chosen]
     # Other logs first: they have topic names and ids, requests have ids only.
     return sorted(broker_logs, key=lambda path: "request" in path.name)
 
@@ -361,36 +379,42 @@ def broker_logs_among(paths: Sequence[Path]) -> list[Path]:
 
 
 def by_node(path: Path, file: LogFile, problems: list[Problem], logs: FoundLogs) -> list[FileLines]:
-    """Split a file that has the lines of several nodes; lines that may be of any are left out, and become problems."""
-    written = by_writer(file.lines, file.sources)
-    if not written.by_node:
+    """Return the lines of a file by the node that wrote them, or all with None if they name no node.
+
+    Lines of a file of several nodes that may be of any go to `logs.unknown`, and become problems.
+    """
+    divided = by_writer(file.lines, file.sources)
+    if not divided.by_node:
         return [(path, file.lines, None)]
-    logs.unknown += written.unknown
-    problems += left_out(file.label, written.unknown, written.by_node)
-    return [(path, of_node, node) for node, of_node in written.by_node.items()]
+    logs.unknown += divided.unknown
+    problems += left_out(file.label, divided.unknown, divided.by_node)
+    return [(path, of_node, node) for node, of_node in divided.by_node.items()]
 
 
 def named_node(folder: Path) -> int | None:
-    """Return the node after which a folder is named (`n1`, `broker-1`, `1`)."""
-    named = _FOLDER.fullmatch(folder.name)
-    return int(named[1]) if named else None
+    """Return the node after which a folder is named (`n1`, `broker-1`, `1`); None if it is not."""
+    match = _FOLDER.fullmatch(folder.name)
+    return int(match[1]) if match else None
 
 
 def _split(folder: Path, parts: Sequence[FileLines], ids: list[int], logs: FoundLogs) -> None:
-    """Split the files of several nodes in one folder: by the node that the lines name, else by the number in the name."""
-    of_node: dict[int, list[tuple[Path, list[Line]]]] = defaultdict(list)
+    """Divide the files of the nodes `ids` in one folder: by the node that the lines name, else by the number in the name.
+
+    A file of which neither says the node is left out.
+    """
+    files_of_node: dict[int, list[tuple[Path, list[Line]]]] = defaultdict(list)
     for path, lines, named in parts:
         numbers = {int(digits) for digits in re.findall(r"\d+", stem(path, ()))} & set(ids)
-        whose = named if named is not None else numbers.pop() if len(numbers) == 1 else None
-        if whose is not None:
-            of_node[whose].append((path, lines))
+        owner = named if named is not None else numbers.pop() if len(numbers) == 1 else None
+        if owner is not None:
+            files_of_node[owner].append((path, lines))
         elif lines:
             expected = f"lines or a name that say which of the nodes {', '.join(map(str, ids))} wrote it"
             do = f"name it after its node (n{ids[0]}-{path.name}), or put each node's files into a folder n<id>/"
             leave_out(Problem(path.name, None, expected, "neither", do, lost=1), logs)
-    for node, of_one in sorted(of_node.items()):
+    for node, files in sorted(files_of_node.items()):
         # Checkpoint files of several nodes have the same names: none can be in this folder, so another one is named.
-        logs.nodes.append(NodeFiles(node, folder / f"n{node}", f"n{node}: ", _streams(of_one), []))
+        logs.nodes.append(NodeFiles(node, folder / f"n{node}", f"n{node}: ", _streams(files), []))
 
 
 def leave_out(problem: Problem, logs: FoundLogs) -> None:
@@ -400,38 +424,45 @@ def leave_out(problem: Problem, logs: FoundLogs) -> None:
 
 
 def _streams(files: Iterable[tuple[Path, list[Line]]]) -> list[list[Line]]:
-    """Join each log with its rotated parts, in order."""
+    """Join each log with its rotated parts, in order; files without lines are left out."""
     with_lines = [(path, lines) for path, lines in files if lines]
-    names = [path for path, _ in with_lines]
-    streams: dict[tuple[Path, str], list[tuple[Path, list[Line]]]] = defaultdict(list)
+    paths = [path for path, _ in with_lines]
+    parts_of_log: dict[tuple[Path, str], list[tuple[Path, list[Line]]]] = defaultdict(list)
     for path, lines in with_lines:
-        streams[path.parent, stem(path, names)].append((path, lines))
+        parts_of_log[path.parent, stem(path, paths)].append((path, lines))
     return [
-        [line for _, lines in sorted(parts, key=lambda part: _age(part[0], part[1], names)) for line in lines]
-        for _, parts in sorted(streams.items())
+        [line for _, lines in sorted(parts, key=lambda part: _rotation_key(part[0], part[1], paths)) for line in lines]
+        for _, parts in sorted(parts_of_log.items())
     ]
 
 
-def stem(path: Path, names: Sequence[Path]) -> str:
-    """Return the name without the suffix of a rotation; `server-1.log` is a part only if there is a `server.log`."""
+def stem(path: Path, paths: Sequence[Path]) -> str:
+    """Return the name of a log without what a rotation adds: `server` for `server.log.1.gz`.
+
+    `server-1.log` is a rotated part only if there is a `server.log` among `paths`.
+    """
     match = _LOG_FILE.fullmatch(path.name)
     if match is None:
         return path.name
     indexed = _INDEXED.fullmatch(match["stem"])
-    if indexed is not None and any(name.name == f"{indexed['stem']}.log" for name in names):
+    if indexed is not None and any(other.name == f"{indexed['stem']}.log" for other in paths):
         return indexed["stem"]
     return match["stem"]
 
 
-def _age(path: Path, lines: Sequence[Line], names: Sequence[Path]) -> tuple[bool, int, int, str, int]:
-    """Return the sort key of a part: the current file last, then time, then date and number (`.2` is older than `.1`)."""
+def _rotation_key(path: Path, lines: Sequence[Line], paths: Sequence[Path]) -> tuple[bool, int, int, str, int]:
+    """Return the key by which the parts of a log are sorted, the oldest first and the current file last.
+
+    Between rotated parts the times of their first and last lines decide, then the date or the number in their name.
+    """
     match = _LOG_FILE.fullmatch(path.name)
     if match is None:
         return True, 0, 0, "", 0
     # `server.log.2026-11-21` has its date outside, `server-2026-11-21.log` inside the name.
-    inner = match["inner"] or match["stem"][len(stem(path, names)) + 1 :]
+    inner = match["inner"] or match["stem"][len(stem(path, paths)) + 1 :]
     outer = match["outer"] or ""
+    is_current = not inner and not outer
     numbered = outer.isdigit() and len(outer) < len("20250101")
-    dated = "" if numbered else " ".join(number.zfill(8) for number in re.findall(r"\d+", inner or outer))
-    # The time of the first line decides: dates and numbers in names differ by tool, and `.2` is older than `.1`.
-    return not inner and not outer, lines[0].time, lines[-1].time, dated, -int(outer) if numbered else 0
+    date = "" if numbered else " ".join(number.zfill(8) for number in re.findall(r"\d+", inner or outer))
+    # Times first: dates and numbers in names differ by tool. `.2` is older than `.1`.
+    return is_current, lines[0].time, lines[-1].time, date, -int(outer) if numbered else 0

@@ -31,9 +31,9 @@ class FolderWalk:
         self._entered: set[tuple[int, int]] = set()
 
     def entries(self, folder: Path) -> list[Path]:
-        """Return what is in a folder, by name, links last; nothing if it cannot be read."""
+        """Return what is in a folder, by name, links last, without links that lead out; nothing if it cannot be read."""
         try:
-            found = sorted(os.scandir(folder), key=lambda entry: (entry.is_symlink(), entry.name))
+            directory_entries = sorted(os.scandir(folder), key=lambda entry: (entry.is_symlink(), entry.name))
         except OSError as error:
             do = "check its permissions, or copy it again; the rest is read"
             self._leave_out(
@@ -41,7 +41,7 @@ class FolderWalk:
             )
             return []
         paths = []
-        for entry in found:
+        for entry in directory_entries:
             path = folder / entry.name
             if entry.is_symlink() and leads_out(path, self.root):
                 # Of other files nothing is read here; whoever reads a checkpoint says so.
@@ -60,31 +60,32 @@ class FolderWalk:
         self.enter(self.root)
         folders = [(self.root, 0)]
         while folders:
-            folder, deep = folders.pop(0)
+            folder, depth = folders.pop(0)
             entries = self.entries(folder)
             yield folder, [entry for entry in entries if entry.is_file()]
-            if deep < deepest:
-                named = [entry for entry in entries if hidden or not entry.name.startswith(".")]
-                folders += [(entry, deep + 1) for entry in named if self.enter(entry)]
+            if depth < deepest:
+                visible = [entry for entry in entries if hidden or not entry.name.startswith(".")]
+                folders += [(entry, depth + 1) for entry in visible if self.enter(entry)]
 
     def folders(self, folder: Path) -> list[Path]:
         """Return the folders in a folder that were not entered yet, and enter them."""
         return [path for path in self.entries(folder) if self.enter(path)]
 
     def enter(self, folder: Path) -> bool:
-        """Return whether it is a folder that was not entered before."""
+        """Enter a path; return whether it is a folder that was not entered before."""
         try:
             if not folder.is_dir():
                 return False
             status = folder.stat()
         except OSError:  # a link to itself, or a path that is too long
             return False
-        known = (status.st_dev, status.st_ino)
-        is_new = known not in self._entered
-        self._entered.add(known)
+        identity = (status.st_dev, status.st_ino)
+        is_new = identity not in self._entered
+        self._entered.add(identity)
         return is_new
 
     def _leave_out(self, path: Path, problem: Problem) -> None:
+        """Note the problem of a path that is not read, under its path below `root`."""
         # A dangling link is nothing that could have been read.
         if os.path.lexists(path) and (not path.is_symlink() or os.path.exists(path)):  # noqa: PTH110  no error for a path too long
             below = str(path.relative_to(self.root)) if path != self.root else str(path)

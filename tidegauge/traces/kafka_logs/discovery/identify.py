@@ -1,5 +1,8 @@
 """Tell what a file is by its content: its kind, the system and the era that wrote it, its release, the nodes that it names.
 
+A *kind* is a broker log, a request log, a dump, the output of a tool and so on; the *system* is Kafka or what was made of
+it; the *era* is that of ZooKeeper or of KRaft.
+
 Rules of this file
 
 1. The name of a file counts for nothing but a segment, whose name is its first offset. `MARKS` is the table of what marks a
@@ -52,6 +55,7 @@ class Mark(NamedTuple):
 
 
 def _marks(*rows: tuple[str, str]) -> tuple[Mark, ...]:
+    """Compile rows of what they mark and a pattern, in which `^` is the beginning of any line."""
     return tuple(Mark(says, re.compile(pattern, re.MULTILINE)) for says, pattern in rows)
 
 
@@ -69,6 +73,7 @@ TOOLS = _marks(
 )  # fmt: skip
 """Output of Kafka's tools, dumps first."""
 DUMPS = 3
+"""Rows of TOOLS that mark dumps."""
 SYSTEMS = _marks(
     ("Redpanda", r"\[shard +\d+(?::\w+)?\] \w+ - |\bredpanda(?:\.yaml|::|/bin| v?\d)"),
     ("AutoMQ", r"com\.automq|kafka\.log\.stream(?:aspect|)\b|[Aa]uto[Mm][Qq]|\bS3Stream\b"),
@@ -195,7 +200,7 @@ class InputFile:
 
 
 def identify(path: Path, label: str) -> InputFile:
-    """Tell what a file is."""
+    """Return what a file is; `label` is what reports call it."""
     if _SEGMENT.fullmatch(path.name):
         return InputFile(label, SEGMENT, APACHE, read=True)
     try:
@@ -216,7 +221,7 @@ def identify(path: Path, label: str) -> InputFile:
 
 
 def sample(path: Path) -> tuple[bytes, bytes]:
-    """Return the beginning and the end of a file, uncompressed. Raises OSError."""
+    """Return the beginning and the end of a file, uncompressed; of a compressed one the beginning only. Raises OSError."""
     with path.open("rb") as file:
         beginning = file.read(BEGINNING)
         if beginning.startswith(b"\x1f\x8b"):
@@ -226,11 +231,12 @@ def sample(path: Path) -> tuple[bytes, bytes]:
         size = file.seek(0, 2)
         file.seek(max(BEGINNING, size - END))
         end = file.read(END)
+        # If bytes are left out between the two, the end begins in the middle of a line: that is dropped.
         return beginning, end.partition(b"\n")[2] if size > BEGINNING + END else end
 
 
 def of_text(label: str, text: str) -> InputFile:
-    """Tell what a file with this text is: the first kind that fits, from the most certain mark to the least."""
+    """Return what a file with this text is: the first kind that fits, from the most certain mark to the least."""
     # A line within JSON has its quotes escaped.
     plain = text.replace('\\"', '"')
     if _CHECKPOINT.fullmatch(text.rstrip()) and text.count("\n") >= 1:
@@ -252,8 +258,8 @@ def of_text(label: str, text: str) -> InputFile:
         return InputFile(label, BROKER_LOG, system, None, None, why=_DO_SYSTEM[system])
     if not _is_log(plain):
         program = _first(PROGRAMS, plain) or UNKNOWN
-        known = ZOOKEEPER if _ZOOKEEPER.search(plain) else APACHE if program == CLIENT_LOG else None
-        return InputFile(label, program, known, None, version if program == CLIENT_LOG else None, why=DO[program])
+        owner = ZOOKEEPER if _ZOOKEEPER.search(plain) else APACHE if program == CLIENT_LOG else None
+        return InputFile(label, program, owner, None, version if program == CLIENT_LOG else None, why=DO[program])
     counts = {mark.says: sum(1 for _ in mark.pattern.finditer(plain)) for mark in LOG_KINDS}
     # A broker's own log has state changes, and the controller's lines, among others.
     kind = max(LOG_KINDS, key=lambda mark: counts[mark.says]).says
@@ -263,28 +269,29 @@ def of_text(label: str, text: str) -> InputFile:
 
 
 def node_in_properties(path: Path) -> int | None:
-    """Return the node id in a meta.properties, which Kafka keeps in each log directory."""
+    """Return the node id in a meta.properties, which Kafka keeps in each log directory; None if it cannot be read."""
     try:
-        found = _PROPERTIES.search(read_regular(path, SNIFFED).decode())
+        match = _PROPERTIES.search(read_regular(path, SNIFFED).decode())
     except (OSError, UnicodeDecodeError):
         return None
-    return None if found is None else int(found[1])
+    return None if match is None else int(match[1])
 
 
 def dump_kind(path: Path) -> str | None:
-    """Return which of kafka-dump-log's outputs a file is, if it is one."""
+    """Return which of kafka-dump-log's outputs a file is, SEGMENT_DUMP or METADATA_DUMP; None for any other file."""
     text = _head(path)
-    return next((mark.says for mark in TOOLS[:DUMPS] if mark.pattern.search(text)), None) if not _is_log(text) else None
+    # A log may quote a dump.
+    return None if _is_log(text) else _first(TOOLS[:DUMPS], text)
 
 
 def _head(path: Path) -> str:
-    """Return the beginning of a text file; nothing of another one."""
+    """Return the beginning of a text file, uncompressed, with the quotes of JSON unescaped; "" for any other file."""
     try:
         with path.open("rb") as file:
             head = file.read(SNIFFED)
     except OSError:
         return ""
-    # gzip.
+    # The magic number of gzip.
     if head.startswith(b"\x1f\x8b"):
         with suppress(zlib.error):
             head = zlib.decompressobj(wbits=31).decompress(head, SNIFFED)
@@ -295,7 +302,7 @@ def _head(path: Path) -> str:
 
 
 def _is_log(text: str) -> bool:
-    """Return whether a line with a time has a mark of a log; a configuration names loggers, too."""
+    """Return whether a line of a text has a mark of a log, and a time before it, as a configuration names loggers, too."""
     return any(
         _TIME.search(text, text.rfind("\n", 0, match.start()) + 1, match.end()) or _SURE.match(match[0])
         for mark in LOG_KINDS
@@ -304,6 +311,7 @@ def _is_log(text: str) -> bool:
 
 
 def _first(marks: tuple[Mark, ...], text: str) -> str | None:
+    """Return what the first mark says that matches a text; None if none does."""
     return next((mark.says for mark in marks if mark.pattern.search(text)), None)
 
 
@@ -311,6 +319,7 @@ def nodes_in(text: str) -> tuple[int, ...]:
     """Return the ids that lines say as their own, wherever the message begins in a line."""
     ids = set()
     for begin in _BEGINS_MESSAGE.finditer(text):
+        # As many characters as the longest identity has, with the name of a topic in it.
         node = own_id(text[begin.start() : begin.start() + 340])
         if node is not None:
             ids.add(node)
@@ -325,14 +334,14 @@ def looks_like_a_log(path: Path) -> bool:
 
 
 def files_at(paths: Iterable[str | PathLike[str]]) -> Iterator[InputFile]:
-    """Tell what each file at and below the paths of a command line is; standard input and URIs are none."""
+    """Yield what each file at and below the paths of a command line is; standard input and URIs are no files."""
     for path in map(Path, paths):
         if path.exists():
             yield from input_files(path)
 
 
 def input_files(path: Path) -> Iterator[InputFile]:
-    """Tell what each file at and below a path is; files that lie beside segments and say nothing are not listed."""
+    """Yield what each file at and below a path is, without files that lie beside segments and say nothing (an index)."""
     if not path.is_dir():
         yield identify(path, path.name)
         return

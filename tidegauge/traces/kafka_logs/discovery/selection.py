@@ -1,5 +1,8 @@
 """Select a part of the logs: some topics or partitions, some time, a shard of all partitions.
 
+A *shard* is one of so many parts that all partitions are divided into, to be judged one after the other or at once. In: a
+line. Out: the line as each shard reads it, or nothing; and notes on what lines outside of the selection showed of a node.
+
 Rules of this file
 
 1. A line about another partition is left out. A line about several (a fetch, a request) keeps what it has of those that are
@@ -39,9 +42,13 @@ _FETCHED = re.compile(rf"{TP_IN_A_LIST}=PartitionData\([^()]*\)(?:, )?")
 _LEADER = re.compile(r"leaderId=(\d+)")
 TOPIC_ID = re.compile(r"(?:topicId=|topic id Some\(|topic ID )([A-Za-z0-9_\-]{22})")
 _API = re.compile(r'"requestApiKey":(\d+)')
-_KEPT = ("requestHeader", "totalTimeMs", "requestQueueTimeMs", "localTimeMs", "remoteTimeMs")
+"""A line about one partition; [1] is the partition."""
+_READ_FIELDS = ("requestHeader", "totalTimeMs", "requestQueueTimeMs", "localTimeMs", "remoteTimeMs")
+"""Fields of a document of the request log that are read, beside `request` and `response`."""
 _UNREAD = frozenset({"clusterId", "nodeEndpoints", "throttleTimeMs", "rackId"})
+"""Fields of these two that are not."""
 FETCH = 1
+"""The API key of a fetch."""
 KIND_TEXTS = {
     "log-loaded": "Log loaded for",
     "high-watermark": "Setting high watermark",
@@ -69,9 +76,10 @@ class SessionRequest(NamedTuple):
 
 
 class LineByShard(NamedTuple):
-    """A line as each shard reads it: `named` has the shards of its partitions, `rest` is for all others (None: nothing).
+    """A line as each shard reads it: `named` by the shards of its partitions, `rest` for all others (None: nothing).
 
-    It is `unnamed` if it has a topic id without a name so far: it may be of any shard.
+    `request` is the fetch that it is, if it is one. It is `unnamed` if it has a topic id without a name so far: it may be of
+    any shard.
     """
 
     named: Mapping[int, Line] = {}
@@ -81,14 +89,15 @@ class LineByShard(NamedTuple):
 
 
 _NOTHING = LineByShard()
+"""A line that no shard reads."""
 
 
 @dataclass
 class Selection:
-    """What is read; `names` and `kinds` are what all lines about partitions showed, also those that are left out.
+    """What is read: topics and partitions (none named: all), between two times, of one `shard` (number, number of shards).
 
-    `kinds` are kinds of lines by file and by shard of the partition. `shard_dir` has the logs by shard, if they were split
-    (shards.py).
+    `names` (topics by id) and `kinds` are what all lines about partitions showed, also those that are left out. `kinds` are
+    kinds of lines by file and by shard of the partition. `shard_dir` has the logs by shard, if they were split (shards.py).
     """
 
     topics: frozenset[str] = frozenset()
@@ -102,10 +111,12 @@ class Selection:
     _shards: dict[str, int | None] = field(default_factory=dict, repr=False)
 
     def shard_of(self, tp: str) -> int | None:
-        """Return the shard of a partition; None if it is not read at all."""
+        """Return the number of a partition's shard; None if its topic is not selected."""
         if tp not in self._shards:
-            named = not (self.topics or self.partitions) or tp in self.partitions or tp.rpartition("-")[0] in self.topics
-            self._shards[tp] = crc32(tp.encode()) % self.shard[1] if named else None
+            selects_all = not (self.topics or self.partitions)
+            selected = selects_all or tp in self.partitions or tp.rpartition("-")[0] in self.topics
+            _, number_of_shards = self.shard
+            self._shards[tp] = crc32(tp.encode()) % number_of_shards if selected else None
         return self._shards[tp]
 
     def wants(self, tp: str) -> bool:
@@ -126,7 +137,7 @@ class Selection:
         return {kind for shard, kinds in self.kinds.get(file, {}).items() if shard != self.shard[0] for kind in kinds}
 
     def line(self, line: Line) -> Line | None:
-        """Return the part of a line that is read."""
+        """Return the part of a line that is read, None if it is not."""
         by_shard = self.by_shard(line)
         return by_shard.named.get(self.shard[0], by_shard.rest)
 
@@ -138,27 +149,28 @@ class Selection:
             return LineByShard(rest=line)
         if is_request(line):
             # A request names its partitions in JSON, and its session may ask for more than it names.
-            return self._request(line)
+            return self._split_request(line)
         if "Sending fetch request" in line.message:
-            return self._sending(line)
-        named = NAMES_ONE.search(line.message)
-        if named is not None:
-            self._learn(line, named[1])
+            return self._split_send(line)
+        match = NAMES_ONE.search(line.message)
+        named = match[1] if match is not None else ""
+        if named:
+            self._note_kind(line, named)
         parsed = parse_line(line)
         if parsed is None:
             return _NOTHING
         # It is about a process or a session, not about a partition: every shard reads it.
-        if named is None and not parsed.tp:
+        if not named and not parsed.tp:
             return LineByShard(rest=line)
-        if named is None:
-            self._learn(line, parsed.tp)
-        shard = self.shard_of(parsed.tp or (named[1] if named is not None else ""))
-        # A line that names another partition than its pattern reads is damaged.
-        if shard is None or (named is not None and self.shard_of(named[1]) != shard):
+        if not named:
+            self._note_kind(line, parsed.tp)
+        shard = self.shard_of(parsed.tp or named)
+        # A line that names a partition of another shard than that which its pattern reads is damaged.
+        if shard is None or (named and self.shard_of(named) != shard):
             return _NOTHING
         return LineByShard({shard: line})
 
-    def _sending(self, line: Line) -> LineByShard:
+    def _split_send(self, line: Line) -> LineByShard:
         """Split a fetch as its sender logs it: each shard has its partitions, the others only its session."""
         leader = _LEADER.search(line.message)
         try:
@@ -175,23 +187,24 @@ class Selection:
             return LineByShard(rest=line, request=request)
 
         def line_of(shard: int | None) -> Line:
+            """Return the line with the partitions of a shard only."""
             message = _FETCHED.sub(lambda fetched: fetched[0] if self.shard_of(fetched[1]) == shard else "", line.message)
             return replace(line, message=message)
 
         named = {shard: line_of(shard) for shard in shards if shard is not None}
         return LineByShard(named, replace(line, message=_FETCHED.sub("", line.message)), request)
 
-    def _learn(self, line: Line, tp: str) -> None:
-        """Note what a line shows also to shards that do not read it."""
+    def _note_kind(self, line: Line, tp: str) -> None:
+        """Note what a line about a partition shows also to shards that do not read it: its kind, the name of a topic id."""
         kinds = self.kinds.setdefault(line.file, {}).setdefault(self.shard_of(tp), set())
         if len(kinds) < len(KIND_TEXTS):
-            kinds.update(what for what, words in KIND_TEXTS.items() if what not in kinds and words in line.message)
+            kinds.update(kind for kind, words in KIND_TEXTS.items() if kind not in kinds and words in line.message)
         topic_id = TOPIC_ID.search(line.message)
         if topic_id is not None:
             self.names[topic_id[1]] = tp.rpartition("-")[0]
 
-    def _request(self, line: Line) -> LineByShard:
-        """Split a request by shards; for the others it only counts for its session, if it is a follower's."""
+    def _split_request(self, line: Line) -> LineByShard:
+        """Split a request of the request log: each shard has its partitions, the others only a follower's fetch session."""
         # The key is near the beginning: requests of kinds that are not read need not be parsed as JSON.
         api = _API.search(line.message, 0, 400)
         if api is not None and int(api[1]) not in NAMES:
@@ -201,38 +214,48 @@ class Selection:
             if api is not None and int(api[1]) == FETCH and of_metadata_log(document["request"]):
                 return _NOTHING
             shards: set[int | None] = set()
-            rest, left = self._slim(line, document, None, shards)
+            # With the partitions of no shard only topics are left whose ids have no name so far: every shard reads those.
+            for_others, has_unnamed = self._slim(line, document, None, shards)
             named = {shard: self._slim(line, document, shard)[0] for shard in shards if shard is not None}
             body, response = document["request"], document["response"]
-            follows = replica_of(body) >= 0 and api is not None and int(api[1]) == FETCH
+            of_follower = replica_of(body) >= 0 and api is not None and int(api[1]) == FETCH
             session, epoch, opens = (
                 int(body.get("sessionId", 0)),
                 int(body.get("sessionEpoch", -1)),
                 int(response.get("sessionId", 0)),
             )
-            request = SessionRequest((str(session),), session, epoch, opens) if follows else None
+            request = SessionRequest((str(session),), session, epoch, opens) if of_follower else None
         except NOT_KAFKAS:
             return LineByShard(rest=line)  # malformed: reported where it is parsed
-        return LineByShard(named, rest if left or follows else None, request, left)
+        return LineByShard(named, for_others if has_unnamed or of_follower else None, request, has_unnamed)
 
-    def _slim(self, line: Line, document: Any, shard: int | None, seen: set[int | None] | None = None) -> tuple[Line, bool]:
-        """Return the request with the partitions of a shard, and whether it has any; the shards of all go to `seen`."""
-        slim = {key: document[key] for key in _KEPT if key in document}
+    def _slim(
+        self, line: Line, document: Any, shard: int | None, shards: set[int | None] | None = None
+    ) -> tuple[Line, bool]:
+        """Return the line of a request with the partitions of one shard only, and whether it has any.
+
+        `document` is its JSON. With `shard` None it has those of unknown topics only. The shards of all partitions are added
+        to `shards`.
+        """
+        slim = {key: document[key] for key in _READ_FIELDS if key in document}
         has_partitions = False
         for key in ("request", "response"):
             values = document[key].items()
-            slim[key] = {name: self._topics(value, shard, seen) for name, value in values if name not in _UNREAD}
+            slim[key] = {name: self._topics(value, shard, shards) for name, value in values if name not in _UNREAD}
             has_partitions = has_partitions or any(isinstance(value, list) and value for value in slim[key].values())
         return replace(line, message=f"{LOGGED}:{json.dumps(slim)}"), has_partitions
 
-    def _topics(self, value: Any, shard: int | None, seen: set[int | None] | None) -> Any:
-        """Return a list of topics without those, and their partitions, of other shards; anything else unchanged."""
+    def _topics(self, value: Any, shard: int | None, shards: set[int | None] | None) -> Any:
+        """Return a list of topics without those, and their partitions, of other shards; anything else unchanged.
+
+        For `shard` and `shards` see `_slim`.
+        """
         if not isinstance(value, list):
             return value
-        return [left for topic in value if (left := self._topic(topic, shard, seen)) is not None]
+        return [slim_topic for topic in value if (slim_topic := self._topic(topic, shard, shards)) is not None]
 
-    def _topic(self, topic: Any, shard: int | None, seen: set[int | None] | None) -> Any:
-        """Return a topic of a request with only the partitions of a shard, None without any. `seen` collects all shards."""
+    def _topic(self, topic: Any, shard: int | None, shards: set[int | None] | None) -> Any:
+        """Return a topic of a request with only the partitions of a shard, None without any; see `_slim`."""
         if not isinstance(topic, dict):
             return topic
         name = topic.get("topic") or topic.get("name") or topic.get("topicName") or self.names.get(str(topic.get("topicId")))
@@ -243,8 +266,8 @@ class Selection:
         for key, parts in topic.items():
             if isinstance(parts, list):
                 owners = [self.shard_of(f"{name}-{partition_of(part)}") for part in parts]
-                if seen is not None:
-                    seen.update(owners)
+                if shards is not None:
+                    shards.update(owners)
                 of_shard = () if shard is None else zip(parts, owners, strict=True)
                 slim[key] = [part for part, owner in of_shard if owner == shard]
                 if not slim[key]:
@@ -255,7 +278,10 @@ class Selection:
 def selection_of(
     topics: Sequence[str] = (), partitions: Sequence[str] = (), begin: str | None = None, end: str | None = None
 ) -> Selection | None:
-    """Return what names of topics and partitions and two times select; None for everything. Raises UsageError."""
+    """Return the selection of these topics and partitions between two times, as a user names them; None for everything.
+
+    Raises UsageError for what is no partition or no time.
+    """
     if not (topics or partitions or begin or end):
         return None
     for name in partitions:
@@ -292,7 +318,7 @@ LATEST = 3
 
 @dataclass
 class _RequestChain:
-    """Requests `first` to `last` of a session: the `latest` lines, and the one before these."""
+    """Requests `first` to `last` of a session: the lines of the `latest` of them, and `between`, the line before these."""
 
     session: int
     first: int
@@ -303,13 +329,15 @@ class _RequestChain:
 
 @dataclass
 class SessionSummaries:
-    """The chains of requests in one file, in its order."""
+    """The chains of requests in one file, in its order; it yields the lines that stay, some as summaries of others."""
 
     _open: dict[tuple[str, ...], _RequestChain] = field(default_factory=dict)
-    _seen: dict[tuple[tuple[str, ...], int], list[tuple[int, int]]] = field(default_factory=dict)
+    """By counter, the chain that may go on."""
+    _ended: dict[tuple[tuple[str, ...], int], list[tuple[int, int]]] = field(default_factory=dict)
+    """By counter and session, the first and last request of each chain that has ended."""
 
     def add(self, line: Line, request: SessionRequest) -> Iterator[Line]:
-        """Add a request of a session; yield the lines that are certain to be kept, as summaries of those between."""
+        """Add a request of a session; yield the lines that are now certain to stay, of this chain and one that it ends."""
         chain = self._open.get(request.counter)
         if chain is not None and chain.session == request.session:
             # The session goes on: the summary takes the request in, and only the latest lines wait, which end it.
@@ -322,18 +350,18 @@ class SessionSummaries:
             # A line that was read before: the file is a copy, or two files overlap.
             if chain.first <= request.epoch <= chain.last:
                 return
-        seen = self._seen.get((request.counter, request.session), ())
-        if any(first <= request.epoch <= last for first, last in seen):
+        ended = self._ended.get((request.counter, request.session), ())
+        if any(first <= request.epoch <= last for first, last in ended):
             return
         yield from self.end(request.counter)
         self._open[request.counter] = _RequestChain(request.session, request.epoch, request.epoch)
         yield replace(line, summarizes=1)
 
     def end(self, counter: tuple[str, ...]) -> Iterator[Line]:
-        """End the chain of a counter: another request comes in between."""
+        """End the chain of a counter, as another request comes in between; yield the lines that stay of it."""
         chain = self._open.pop(counter, None)
         if chain is not None:
-            self._seen.setdefault((counter, chain.session), []).append((chain.first, chain.last))
+            self._ended.setdefault((counter, chain.session), []).append((chain.first, chain.last))
             # It stands for all requests between the first and the latest ones.
             if chain.between is not None:
                 yield replace(chain.between, summarizes=chain.last - LATEST - chain.first)

@@ -1,5 +1,8 @@
 """Split logs into shards of their partitions, on disk: each file is read once, each shard from its own lines.
 
+`split_logs` writes a folder for each log file, with a file of rows for each shard and one for all (`all`), and what the logs
+showed together (LogFacts). `read_log` reads a log of one shard from there. A *row* is a line as a tuple, see `_row`.
+
 Rules of this file
 
 1. A shard has what `Selection.line` takes of the logs, except for two things, so that it does not grow with the partitions
@@ -27,15 +30,17 @@ from tidegauge.traces.kafka_logs.parsing.request_log import is_request
 
 AT_ONCE = 500
 """Lines of a shard that are written at once."""
-_ALL, _FILE, _KNOWN = "all", "file", "known"
-_BEGINS = "Registered signal handlers"
+_ALL, _FILE, _FACTS = "all", "file", "known"
+"""Names of files in the folders: the rows for all shards, the LogFile without lines, and LogFacts."""
+_PROCESS_BEGINS = "Registered signal handlers"
 
 
 @dataclass
 class LogFacts:
-    """What files show to all shards: topic names, kinds of lines (by file), and for which shards sessions ask.
+    """What files show to all shards: topic names by id, kinds of lines (by file), and for which shards sessions ask.
 
-    `opened` are the sessions whose first request was read, `anything` those that may ask for any partition.
+    `asks` has shards by session. `opened` are the sessions whose first request was read, `anything` those that may ask for
+    any partition.
     """
 
     names: dict[str, str] = field(default_factory=dict)
@@ -56,12 +61,12 @@ class LogFacts:
     def asks_for(self, shard: int, session: int) -> bool:
         """Return whether a session may ask for partitions of a shard."""
         # A session whose first request was not read may ask for anything: it counts for every shard.
-        sure = session in self.opened and session not in self.anything
-        return not sure or shard in self.asks.get(session, ())
+        is_certain = session in self.opened and session not in self.anything
+        return not is_certain or shard in self.asks.get(session, ())
 
 
 class SplitLog(NamedTuple):
-    """Splits one file; it is sent to other processes."""
+    """A function that splits one file; it can be sent to other processes."""
 
     selection: Selection
     layout: str | None
@@ -81,17 +86,24 @@ class SplitLog(NamedTuple):
 def split_logs(
     logs: Sequence[Path], selection: Selection, layout: str | None, over: Callable[..., Iterator[LogFacts]]
 ) -> None:
-    """Write the logs by shard to the folder `selection.shard_dir`; `over` is a map, in this process or over several."""
+    """Write the logs by shard to the folder `selection.shard_dir`.
+
+    `over` is a function such as map: over(function, paths) yields the function of each path, in this process or in several.
+    """
     facts = LogFacts()
-    for with_requests in (False, True):  # other logs first: they have topic names and ids, requests have ids only
-        some = [path for path in logs if ("request" in path.name) is with_requests]
-        for file_facts in over(SplitLog(replace(selection, names=dict(facts.names)), layout), some):
+    # Request logs last: they have topic ids only, the others names, too.
+    for of_requests in (False, True):
+        paths = [path for path in logs if ("request" in path.name) is of_requests]
+        for file_facts in over(SplitLog(replace(selection, names=dict(facts.names)), layout), paths):
             facts.add(file_facts)
-    (Path(selection.shard_dir) / _KNOWN).write_bytes(pickle.dumps(facts))
+    (Path(selection.shard_dir) / _FACTS).write_bytes(pickle.dumps(facts))
 
 
 def read_log(path: Path, label: str, layout: str | None, selection: Selection) -> LogFile:
-    """Read the selected part of a log: from its shard if the logs were split, else from the file."""
+    """Read the selected part of a log: from its shard if the logs were split, else from the file.
+
+    `label` is what reports call it. What its lines showed to all shards goes to `selection`.
+    """
     folder = _shard_folder(selection, path)
     if not selection.shard_dir or not (folder / _FILE).exists():
         return read_lines(path, label, layout, selection.line)
@@ -100,7 +112,7 @@ def read_log(path: Path, label: str, layout: str | None, selection: Selection) -
     selection.kinds[label] = facts.kinds.get(folder.name, {})
     shard = selection.shard[0]
     lines = [_line(label, row) for row in _rows(folder / str(shard))]
-    lines += _common(folder, label, shard, facts)
+    lines += _lines_for_all(folder, label, shard, facts)
     lines.sort(key=lambda line: line.number)
     # Lines come from the shard; problems and layout of the file are the same for all.
     file: LogFile = pickle.loads((folder / _FILE).read_bytes())
@@ -112,37 +124,40 @@ def read_log(path: Path, label: str, layout: str | None, selection: Selection) -
 
 
 class _Writer:
-    """Writes the lines of one file to the shards."""
+    """Writes the lines of one file to the files of the shards, in its folder."""
 
     def __init__(self, folder: Path, selection: Selection) -> None:
         """Begin a file; its rows wait in memory until there are AT_ONCE of a shard."""
         self.folder, self.selection = folder, selection
         self.facts = LogFacts(selection.names, selection.kinds)
-        self._asked: dict[tuple[str, ...], set[int]] = {}
+        self._asks_at_opening: dict[tuple[str, ...], set[int]] = {}
+        """By counter (SessionRequest), the shards that its last full fetch asks for, which opens a session."""
         self._waiting: dict[str, list[tuple[Any, ...]]] = {}
+        """By name of the file, the rows that are not written yet."""
         self._last: tuple[Line, LineByShard] | None = None
-        self._edges = 0
+        """The last line that is no request."""
+        self._last_edge = 0
+        """The number of the last line that `_edge` wrote."""
         self.nodes: set[int] = set()
-        """The nodes that lines say."""
+        """The nodes that lines name as their own."""
 
     def take(self, line: Line) -> None:
-        """Write a line; none is kept in memory."""
+        """Write a line to the shards that read it; it is a `Take` that selects nothing, so that no line stays in memory."""
         if (node := own_id(line.message)) is not None:
             self.nodes.add(node)
         by_shard = self.selection.by_shard(line)
         if not by_shard.named and by_shard.rest is None:
             return
         if not is_request(line):
-            first = self._last is None
-            # A process begins: the line before it was the last of another.
-            if line.message.startswith(_BEGINS):
+            is_first = self._last is None
+            # The first and the last line of a process bound the time in which it logged, which every shard needs.
+            if line.message.startswith(_PROCESS_BEGINS):
                 self._edge()
             self._last = (line, by_shard)
-            # The first and the last line bound the time in which the process logged, which every shard needs.
-            if first:
+            if is_first:
                 self._edge()
         if by_shard.request is not None:
-            self._asks(by_shard.request, set(by_shard.named), by_shard.unnamed)
+            self._note_session(by_shard.request, set(by_shard.named), by_shard.unnamed)
         for shard, own in by_shard.named.items():
             self._put(str(shard), _row(own))
         if by_shard.rest is not None:
@@ -157,22 +172,25 @@ class _Writer:
 
     def _edge(self) -> None:
         """Write the last line so far to every shard that does not have it, without its text."""
-        if self._last is not None and self._last[1].rest is None and self._last[0].number > self._edges:
-            line, by_shard = self._last
-            self._edges = line.number
+        if self._last is None:
+            return
+        line, by_shard = self._last
+        # With a `rest` every shard has the line itself.
+        if by_shard.rest is None and line.number > self._last_edge:
+            self._last_edge = line.number
             self._put(_ALL, ((line.number, line.time, "", "", "", 0), tuple(by_shard.named), None))
 
-    def _asks(self, request: SessionRequest, shards: set[int], unnamed: bool) -> None:
-        """Note for which shards the session of a request asks."""
+    def _note_session(self, request: SessionRequest, shards: set[int], unnamed: bool) -> None:
+        """Note in `facts` for which shards the session of a request asks; `unnamed`: the request has unknown topic ids."""
         # The first request, with epoch 0, asks for everything that its session, which the response opens, stands for.
         if request.epoch <= 0:
-            self._asked.setdefault(request.counter, set()).update(shards)
+            self._asks_at_opening.setdefault(request.counter, set()).update(shards)
             opened = request.opens
         else:
             # A sender learns the session id from the response: its second request is the first that has it.
-            opened = request.session if request.epoch == 1 and request.counter in self._asked else 0
+            opened = request.session if request.epoch == 1 and request.counter in self._asks_at_opening else 0
             self.facts.asks.setdefault(request.session, set()).update(shards)
-            shards = self._asked.get(request.counter, set())
+            shards = self._asks_at_opening.get(request.counter, set())
         # Partitions by a topic id that no line has named so far: they may be of any shard.
         if unnamed:
             self.facts.anything |= {request.session, opened}
@@ -181,23 +199,26 @@ class _Writer:
             self.facts.asks.setdefault(opened, set()).update(shards)
 
     def _put(self, name: str, row: tuple[Any, ...]) -> None:
-        """Add a row to a file; rows are written AT_ONCE together."""
+        """Add a row to the file `name`; AT_ONCE rows are written together."""
         waiting = self._waiting.setdefault(name, [])
         waiting.append(row)
         if len(waiting) == AT_ONCE:
             self._write(name)
 
     def _write(self, name: str) -> None:
+        """Append the rows that wait for the file `name` to it."""
         with (self.folder / name).open("ab") as file:
             marshal.dump(self._waiting[name], file)
         self._waiting[name].clear()
 
 
 def _row(line: Line) -> tuple[int, int, str, str, str, int]:
+    """Return a line as a tuple that marshal can write; its file is known."""
     return line.number, line.time, line.thread, line.message, line.logger, line.summarizes
 
 
 def _line(label: str, row: tuple[int, int, str, str, str, int]) -> Line:
+    """Return the line of a row; `label` is its file."""
     number, time, thread, message, logger, summarizes = row
     return Line(label, number, time, intern(thread), message, intern(logger), summarizes)
 
@@ -212,9 +233,10 @@ def _rows(path: Path) -> Iterator[Any]:
             yield from marshal.load(file)
 
 
-def _common(folder: Path, label: str, shard: int, facts: LogFacts) -> Iterator[Line]:
-    """Yield the lines for all shards, with summaries of the sessions that ask for nothing of this one."""
+def _lines_for_all(folder: Path, label: str, shard: int, facts: LogFacts) -> Iterator[Line]:
+    """Yield the lines of a log that all shards read, with summaries of the sessions that ask for nothing of this one."""
     chains = SessionSummaries()
+    # `owners` are shards that have a row of their own of the line; `request` is that of the line, if it is a fetch.
     for row, owners, request in _rows(folder / _ALL):
         if request is None:
             if shard not in owners:
@@ -231,10 +253,12 @@ def _common(folder: Path, label: str, shard: int, facts: LogFacts) -> Iterator[L
 
 
 def _shard_folder(selection: Selection, path: Path) -> Path:
+    """Return the folder that has the shards of a log file."""
     return Path(selection.shard_dir) / sha256(str(path.absolute()).encode()).hexdigest()
 
 
 @lru_cache(maxsize=1)
 def _facts(folder: str) -> LogFacts:
-    facts: LogFacts = pickle.loads((Path(folder) / _KNOWN).read_bytes())
+    """Return what all logs showed that were split into a folder."""
+    facts: LogFacts = pickle.loads((Path(folder) / _FACTS).read_bytes())
     return facts

@@ -1,4 +1,9 @@
-"""Follow logs while brokers write them, as `tail -F` does: bytes become lines (GrowingLog), files become logs (LogTails)."""
+"""Follow logs while brokers write them, as `tail -F` does: files become logs (LogTails), bytes become lines (GrowingLog).
+
+The caller asks LogTails which logs have unread bytes (`look`), takes a piece of one (`take`), and feeds it to the GrowingLog
+of that log, which returns the lines that are complete. A *log* is a sequence of files: rotated ones, and the current one. A
+*group* is the folder that makes logs those of one node. `label` is what reports call a file.
+"""
 
 import os
 from collections import deque
@@ -40,9 +45,9 @@ from tidegauge.util.input_limits import LineBound
 ENOUGH = 50
 """Lines by which a layout is known."""
 LOOKED_AT = 1000
-"""Lines in which a layout must show,"""
+"""Lines in which a layout must show."""
 MOST_LOOKED_AT = 16 << 20
-"""and bytes."""
+"""Bytes in which it must show."""
 
 
 class GrowingLog:
@@ -58,8 +63,10 @@ class GrowingLog:
         """Whether nothing of it can be read."""
         self._pattern = pattern
         self._waiting = b""
+        """Bytes that were fed, and wait for more."""
         self._bound = LineBound()
         self._before = 0
+        """Lines of the current file that were read."""
         self._reader: LineReader | None = None
 
     def feed(self, data: bytes) -> list[Line]:
@@ -70,7 +77,7 @@ class GrowingLog:
         return self._read(content, ended=False)
 
     def next_file(self, label: str) -> list[Line]:
-        """Begin another file of this log; return the lines that waited in the one before."""
+        """Begin the next file of this log, called `label`; return the lines that waited in the one before: it has ended."""
         lines = self.end()
         self.label, self._before, self._reader, self._bound = label, 0, None, LineBound()
         return lines
@@ -82,7 +89,7 @@ class GrowingLog:
         return self._read(content, ended=True)
 
     def _read(self, content: bytes, *, ended: bool) -> list[Line]:
-        """Return the lines of new bytes; `ended`: no more bytes follow, so that nothing has to wait for a next line."""
+        """Return the lines in `content`; `ended`: no more bytes follow, so that nothing has to wait for a next line."""
         if not content or self.refused or not self._has_layout(content, ended=ended) or self.layout is None:
             return []
         if self._reader is None:
@@ -101,7 +108,7 @@ class GrowingLog:
         return lines
 
     def _has_layout(self, content: bytes, *, ended: bool) -> bool:
-        """Find the layout if it is not known yet; return whether it is known now."""
+        """Find the layout if it is not known yet; return whether it is known now. If not, the bytes wait, or are refused."""
         if self.layout is not None:
             return True
         # A piece may end in the middle of a UTF-16 character: such files are read as a whole or not at all.
@@ -149,14 +156,14 @@ HEAD = 512
 HEADS = 1000
 """Files of a log whose beginnings are remembered."""
 BEGINS = 1 << 16
-"""Bytes in which its first time must show."""
+"""Bytes at the beginning of a file in which its first time must show."""
 
 LogFile = tuple[Path, str]
 """The folder of a log, and its name without what rotations add."""
 
 
 class Piece(NamedTuple):
-    """New bytes of a log, from the file called `label`; they are the `first` ones of that file."""
+    """New bytes of a log, from the file called `label`; `first` if they are the first ones of that file."""
 
     log: LogFile
     group: Path
@@ -168,6 +175,11 @@ class Piece(NamedTuple):
 
 @dataclass(eq=False)
 class _File:
+    """A file of a log: `opened`, or `unpacked` if it is gzipped. `head` is the hash of its first line, empty without one.
+
+    `begun`: a piece of it was returned; `ended`: a gzipped one was read to its end; `read` are the bytes that were read.
+    """
+
     path: Path
     label: str
     group: Path
@@ -181,12 +193,14 @@ class _File:
 
 @dataclass
 class _Log:
+    """The files of a log that are not read to their end, in order, and the heads of all of its files, the oldest first."""
+
     files: deque[_File] = field(default_factory=deque)
     heads: dict[bytes, None] = field(default_factory=dict)
 
-    def know(self, file: "_File") -> None:
-        """Remember the file by its first line, as soon as that is complete."""
-        if not file.head and (begin := _first_line(file)):
+    def remember(self, file: "_File") -> None:
+        """Remember a file by its first line, as soon as that is complete."""
+        if not file.head and (begin := _with_first_line(file)):
             file.head = _head(begin)
         if file.head:
             self.heads[file.head] = None
@@ -203,29 +217,31 @@ class LogTails:
         self.problems: list[Problem] = []
         """New problems; the caller clears the list."""
         self._logs: dict[LogFile, _Log] = {}
-        self._known: dict[tuple[int, int], bytes] = {}
+        self._heads: dict[tuple[int, int], bytes] = {}
+        """By device and inode, the head of each file that is there."""
 
     def look(self) -> list[LogFile]:
         """Look for new files; return the logs that have unread bytes."""
         for log in self._logs.values():
-            # A copy: _turn may insert a file before this one.
+            # A copy of the list: _restart_if_truncated may insert a file before this one.
             for file in (*log.files,):
-                self._turn(log, file)
+                self._restart_if_truncated(log, file)
         self._find()
-        return [key for key, log in self._logs.items() if any(_more(file) for file in log.files)]
+        return [key for key, log in self._logs.items() if any(_has_more(file) for file in log.files)]
 
     def take(self, key: LogFile) -> Piece | None:
         """Read the next piece of a log; None if there is nothing new."""
         log = self._logs[key]
         while log.files:
             file = log.files[0]
-            log.know(file)
+            log.remember(file)
             # Without a head it could not be recognised after a rotation.
             data = _read(file) if file.head else b""
             if data:
                 first, file.begun, file.read = not file.begun, True, file.read + len(data)
                 return Piece(key, file.group, file.path, file.label, data, first)
             file.ended = file.opened is None
+            # The last file is the current one, which may grow; of one that was rotated nothing more comes.
             if len(log.files) == 1:
                 return None
             _close(log.files.popleft())
@@ -238,50 +254,49 @@ class LogTails:
                 _close(file)
 
     def _find(self) -> None:
-        """Open the files that were not there at the last look.
-
-        `current` has, by log, the inode of its file that is written to; `every` has the inodes that are still there.
-        """
+        """Open the files that were not there at the last look, and put each into its log, in order."""
+        # By log, each new file, after whether it is the current one and the time of its first line.
         new_files: dict[LogFile, list[tuple[bool, int, _File]]] = {}
-        opened = {_ident(file) for log in self._logs.values() for file in log.files}
-        every = set(opened)
+        # The identities (device, inode) of files that are open, of all that are still there, and of each log's current file.
+        opened = {_identity(file) for log in self._logs.values() for file in log.files}
+        existing = set(opened)
         current: dict[LogFile, tuple[int, int]] = {}
         for group, paths in self._groups():
             paths_read = broker_logs_among(paths)
             for path in paths_read:
                 with suppress(FileNotFoundError):
                     status = path.stat()
-                    ident = status.st_dev, status.st_ino
-                    every.add(ident)
+                    identity = status.st_dev, status.st_ino
+                    existing.add(identity)
                     name = stem(path, paths_read)
                     key = path.parent, name
                     if path.name == f"{name}.log":
-                        current[key] = ident
+                        current[key] = identity
                     # Inodes are used again: a file with a known inode is the same one only if it begins the same.
-                    if ident in self._known and (
-                        ident in opened or path.suffix == ".gz" or self._known[ident] == _begin(path)
+                    if identity in self._heads and (
+                        identity in opened or path.suffix == ".gz" or self._heads[identity] == _head_of(path)
                     ):
                         continue
                     file, time = self._opened(group, path)
                     if file is None:
                         continue
-                    self._known[ident] = file.head
+                    self._heads[identity] = file.head
                     log = self._logs.setdefault(key, _Log())
                     # Another inode with a head that was read: `gzip` wrote a new file of the same lines.
                     if file.head in log.heads:
                         _close(file)
                         continue
-                    log.know(file)
+                    log.remember(file)
                     new_files.setdefault(key, []).append((path.name == f"{name}.log", time, file))
         for key, files in new_files.items():
             log = self._logs[key]
             log.files.extend(file for _, _, file in sorted(files, key=lambda entry: entry[:2]))
             # The current file comes last although its first line may be older than that of a file that was found late.
-            log.files = deque(sorted(log.files, key=lambda file: _ident(file) == current.get(key)))
-        self._known = {ident: head for ident, head in self._known.items() if ident in every}
+            log.files = deque(sorted(log.files, key=lambda file: _identity(file) == current.get(key)))
+        self._heads = {identity: head for identity, head in self._heads.items() if identity in existing}
 
     def _groups(self) -> list[tuple[Path, list[Path]]]:
-        """Return the files by folder, as they are now: each look lists them anew."""
+        """Return the files by group, as they are now: each look lists them anew."""
         if self.root.is_file():
             return [(self.root.parent, [self.root])]
         with suppress(FileNotFoundError):  # renamed while they are listed: the next look finds them
@@ -300,30 +315,27 @@ class LogTails:
             if opened is not None:
                 opened.close()
             return None, 0
-        layout = layout_of(text.decode("utf-8", "replace").split("\n"))
-        entries = (
-            () if layout is None else (layout.entry(text_line) for text_line in text.decode("utf-8", "replace").split("\n"))
-        )
+        lines = text.decode("utf-8", "replace").split("\n")
+        layout = layout_of(lines)
+        entries = () if layout is None else (layout.entry(line) for line in lines)
         time = next((entry[0] for entry in entries if entry is not None), 0)
         return _File(path, self._label(group, path), group, _head(text), opened, unpacked), time
 
     def _label(self, group: Path, path: Path) -> str:
+        """Return what reports call a file: the group's folder, unless that is the root, and the path in it."""
         folder = "" if group == self.root or self.root.is_file() else f"{group.name}/"
         return f"{folder}{path.relative_to(group).as_posix().removesuffix('.gz')}"
 
-    def _turn(self, log: _Log, file: _File) -> None:
-        """Begin a file again that was truncated, after the rest of its old content in a copy.
-
-        `file.read` is how many bytes of it were read.
-        """
-        log.know(file)
+    def _restart_if_truncated(self, log: _Log, file: _File) -> None:
+        """Begin a file again if it was truncated, after the rest of its old content in a copy (rule 3)."""
+        log.remember(file)
         if file.opened is None or not file.begun:
             return
-        number = file.opened.fileno()
-        now = os.pread(number, BEGINS, 0)
+        descriptor = file.opened.fileno()
+        begin = os.pread(descriptor, BEGINS, 0)
         # After `copytruncate` a writer without O_APPEND goes on at its old offset: the file begins with a hole of NUL bytes,
         # and what is new comes after what was read all the same.
-        if os.fstat(number).st_size >= file.read and (now[:1] == b"\0" or _head(now) == file.head):
+        if os.fstat(descriptor).st_size >= file.read and (begin[:1] == b"\0" or _head(begin) == file.head):
             return
         copy = self._copy(file)
         if copy is None:
@@ -332,10 +344,10 @@ class LogTails:
         else:
             log.files.insert(log.files.index(file), copy)
         file.head, file.begun, file.read = b"", False, file.opened.seek(0)
-        log.know(file)
+        log.remember(file)
 
     def _copy(self, file: _File) -> _File | None:
-        """Find the copy that begins as a file did, and go to the place up to which the file was read."""
+        """Open the copy that begins as a truncated file did, at the place up to which that was read; None without one."""
         for group, paths in self._groups():
             for path in paths if group == file.group else ():
                 if path == file.path or path.parent != file.path.parent:
@@ -350,34 +362,38 @@ class LogTails:
 
 
 def _head(text: bytes) -> bytes:
+    """Return the hash of the first line of a text, of HEAD bytes at most: by it a file is known."""
     return sha256(text[: text.find(b"\n") + 1 or HEAD][:HEAD]).digest()
 
 
-def _begin(path: Path) -> bytes:
+def _head_of(path: Path) -> bytes:
+    """Return the head of a file that is not opened."""
     with path.open("rb") as file:
         return _head(file.read(BEGINS).lstrip(b"\0"))
 
 
-def _first_line(file: _File) -> bytes:
-    """Read the beginning of a file; nothing while its first line is incomplete."""
+def _with_first_line(file: _File) -> bytes:
+    """Return the beginning of an opened file; nothing while its first line is incomplete."""
     begin = b"" if file.opened is None else os.pread(file.opened.fileno(), BEGINS, 0)
     return begin if b"\n" in begin else b""
 
 
-def _ident(file: _File) -> tuple[int, int]:
+def _identity(file: _File) -> tuple[int, int]:
     """Return device and inode of a file: they stay when it is renamed. (0, 0) if it is gone."""
     status = file.path.stat() if file.opened is None and file.path.exists() else None
     status = os.fstat(file.opened.fileno()) if file.opened is not None else status
     return (0, 0) if status is None else (status.st_dev, status.st_ino)
 
 
-def _more(file: _File) -> bool:
+def _has_more(file: _File) -> bool:
+    """Return whether a file has bytes that were not read, and its first line is complete."""
     if file.opened is None:
         return not file.ended
-    return os.fstat(file.opened.fileno()).st_size > file.read and (file.head != b"" or _first_line(file) != b"")
+    return os.fstat(file.opened.fileno()).st_size > file.read and (file.head != b"" or _with_first_line(file) != b"")
 
 
 def _read(file: _File) -> bytes:
+    """Read the next bytes of a file; nothing at its end."""
     if file.opened is not None:
         return file.opened.read(PIECE) or b""
     return next(file.unpacked, b"") if file.unpacked is not None else b""
@@ -388,18 +404,20 @@ def _skip(file: _File, count: int) -> bool:
     if file.opened is not None:
         file.read = file.opened.seek(count)
         return os.fstat(file.opened.fileno()).st_size >= count
-    left = b""
+    # What of the last piece lies behind byte `count`: it is put back.
+    unread = b""
     while file.unpacked is not None and file.read < count:
         piece = next(file.unpacked, b"")
         if not piece:
             return False
         file.read += len(piece)
-        left = piece[len(piece) - (file.read - count) :] if file.read > count else b""
-    file.unpacked = chain([left], file.unpacked or ())
+        unread = piece[len(piece) - (file.read - count) :] if file.read > count else b""
+    file.unpacked = chain([unread], file.unpacked or ())
     file.read = min(file.read, count)
     return True
 
 
 def _close(file: _File) -> None:
+    """Close a file that is opened; one that is unpacked closes itself."""
     if file.opened is not None:
         file.opened.close()

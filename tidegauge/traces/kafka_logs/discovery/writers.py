@@ -1,5 +1,7 @@
 """Tell which node wrote a line, where one file may have the lines of several: a time line made with `sort`, a log platform.
 
+The *writer* of a line is the pod or the host that a wrapper around the line names (layout.py); the *node* is Kafka's id.
+
 Rules of this file
 
 1. A line belongs to the node that it says itself (`[Broker id=1]`). Else its thread says it (`kafka-1-raft-io-thread`), or
@@ -86,34 +88,35 @@ class WrittenLines(NamedTuple):
 
 def by_writer(lines: Sequence[Line], sources: Mapping[str, Sequence[Line]]) -> WrittenLines:
     """Divide the lines of one file by the node that wrote them; `sources` are lines by writer, where wrappers name it."""
-    named = [own_id(line.message) for line in lines]
-    ids = {node for node in named if node is not None}
+    own_ids = [own_id(line.message) for line in lines]
+    ids = {node for node in own_ids if node is not None}
     if len(ids) < 2 and sum(map(bool, sources)) < 2:
         # Lines without an id are of the node that the others name: `main` and the log itself name none.
         return WrittenLines({node: list(lines) for node in ids}, [] if ids else list(lines))
     writer_of_line = {line.number: writer for writer, written in sources.items() if writer for line in written}
     ids_of_writer: dict[str, set[int]] = defaultdict(set)
-    for line, node in zip(lines, named, strict=True):
+    for line, node in zip(lines, own_ids, strict=True):
         if node is not None and line.number in writer_of_line:
             ids_of_writer[writer_of_line[line.number]].add(node)
-    writers = [
-        node if node is not None else _by_thread(line, ids_of_writer.get(writer_of_line.get(line.number, ""), set()))
-        for line, node in zip(lines, named, strict=True)
+    nodes = [
+        node if node is not None else _node_of(line, ids_of_writer.get(writer_of_line.get(line.number, ""), set()))
+        for line, node in zip(lines, own_ids, strict=True)
     ]
-    directories = _directories(lines, writers, ids)
+    directories = _directories(lines, nodes, ids)
     by_node: dict[int, list[Line]] = {node: [] for node in sorted(ids)}
     unknown: list[Line] = []
-    for line, node in zip(lines, writers, strict=True):
-        writer = node if node is not None or not directories else directories.get(_directory(line) or "")
+    for line, node in zip(lines, nodes, strict=True):
+        node_or_owner = node if node is not None or not directories else directories.get(_directory(line) or "")
         # A thread may be named after a node that no line names: that it is a node of Kafka is not sure.
-        of_node = unknown if writer is None else by_node.get(writer, unknown)
+        of_node = unknown if node_or_owner is None else by_node.get(node_or_owner, unknown)
         of_node.append(line)
     return WrittenLines(by_node, unknown)
 
 
-def _by_thread(line: Line, of_writer: set[int]) -> int | None:
+def _node_of(line: Line, ids_of_writer: set[int]) -> int | None:
+    """Return the node that the thread of a line names, else the one node of its writer; None if neither is known."""
     node = thread_id(line.thread)
-    return next(iter(of_writer)) if node is None and len(of_writer) == 1 else node
+    return next(iter(ids_of_writer)) if node is None and len(ids_of_writer) == 1 else node
 
 
 def _directory(line: Line) -> str | None:
@@ -125,16 +128,21 @@ def _directory(line: Line) -> str | None:
     return None if match is None else match[match.lastindex or 1].rpartition("/")[0]
 
 
-def _directories(lines: Sequence[Line], writers: Sequence[int | None], ids: set[int]) -> Mapping[str, int]:
-    """Return the node of each log directory, as far as lines with a directory say one (rule 2)."""
-    nodes: dict[str, set[int]] = defaultdict(set)
-    for line, node in zip(lines, writers, strict=True):
+def _directories(lines: Sequence[Line], nodes: Sequence[int | None], ids: set[int]) -> Mapping[str, int]:
+    """Return the node of each log directory; empty unless each broker of the file has a directory of its own (rule 2).
+
+    `nodes` are those of the lines, as far as they are known, `ids` all that lines name.
+    """
+    nodes_of: dict[str, set[int]] = defaultdict(set)
+    for line, node in zip(lines, nodes, strict=True):
         if node is not None and (directory := _directory(line)) is not None:
-            nodes[directory].add(node)
-    one_each = {directory: next(iter(of_one)) for directory, of_one in nodes.items() if len(of_one) == 1}
+            nodes_of[directory].add(node)
+    owners = {directory: next(iter(of_one)) for directory, of_one in nodes_of.items() if len(of_one) == 1}
     # A broker without a directory of its own may have the path of another's on its own host. Controllers have no replicas.
-    hosts = {node for line in lines if line.message.startswith("[Partition ") and (node := own_id(line.message)) is not None}
-    return one_each if len(one_each) == len(nodes) and hosts & ids <= set(one_each.values()) else {}
+    brokers = {
+        node for line in lines if line.message.startswith("[Partition ") and (node := own_id(line.message)) is not None
+    }
+    return owners if len(owners) == len(nodes_of) and brokers & ids <= set(owners.values()) else {}
 
 
 OF_ANY_PROGRAM = frozenset({"AppInfoParser", "LoggingSignalHandler", "FetchSessionHandler"})
@@ -151,12 +159,12 @@ def is_brokers(lines: Iterable[Line]) -> bool:
 
 
 def matters(line: Line) -> bool:
-    """Return whether the reader understands a line."""
+    """Return whether the reader understands a line: it has a pattern, or is a request."""
     return parse_line(line) is not None or is_request(line)
 
 
 def left_out(label: str, unknown: Sequence[Line], ids: Iterable[int]) -> list[Problem]:
-    """Return a problem for each line that matters and may be of any node."""
+    """Return a problem for each of the lines `unknown` that matters: it may be of any of the nodes `ids`."""
     problems: list[Problem] = []
     which = ", ".join(map(str, sorted(ids)))
     for line in unknown:

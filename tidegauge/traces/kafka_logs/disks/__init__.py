@@ -1,1 +1,1 @@
-"""What brokers left on disk: segment files and checkpoints."""
+"""Read what brokers left on disk: segment files, dumps of them, and checkpoints."""

@@ -1,4 +1,8 @@
-"""What a broker left on its disk, as observations at the end of its logs: checkpoints and segment files."""
+"""Read what a broker left on its disk, checkpoints and segment files, as observations at the end of its logs.
+
+An *observation* is where values of a replica were read, and these as fields of an Observe event: `leo`, `hw`, `log_start`,
+and `epochs`, the epoch cache as pairs of an epoch and its start offset. A *log directory* is one of Kafka's log.dirs.
+"""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -50,7 +54,11 @@ MOST_CHECKPOINT, MOST_PROPERTIES = 16 << 20, 1 << 16
 
 
 def read_checkpoints(folder: Path, label: str) -> tuple[dict[str, tuple[str, Fields]], list[Problem]]:
-    """Return, by topic-partition, the file that its values come from and the fields of an Observe; and the problems."""
+    """Read the checkpoint files in a log directory, or the copies of them in the folder of a node.
+
+    Return, by topic-partition, the first file that has values of it, and the fields of an Observe; and the problems. `label`
+    stands for the folder in names of files.
+    """
     observations: dict[str, tuple[str, Fields]] = {}
     problems: list[Problem] = []
     for file, name in ((HIGH_WATERMARK_FILE, "hw"), (LOG_START_FILE, "log_start")):
@@ -72,7 +80,10 @@ def read_checkpoints(folder: Path, label: str) -> tuple[dict[str, tuple[str, Fie
 def _parsed(
     path: Path, folder: Path, label: str, parse: Callable[[str, str], Parsed], problems: list[Problem]
 ) -> Parsed | None:
-    """Parse a file if it is there; None, and a Problem, if its content cannot be relied on."""
+    """Return what `parse` (text, label) makes of a checkpoint file below `folder`.
+
+    None without the file; None, and a Problem, if its content cannot be relied on.
+    """
     do = "copy it again, or leave it out"
     try:
         if not path.exists():
@@ -118,7 +129,10 @@ Observation = tuple[str, Fields]
 def read_disk(
     folder: Path, label: str, caches: Mapping[str, BatchEpochs | None]
 ) -> tuple[dict[str, list[Observation]], list[Problem]]:
-    """Read the disk of a broker that stopped in order, by topic-partition; `caches` are those of its text logs."""
+    """Return the observations of the disk of a broker that stopped in order, by topic-partition; and the problems.
+
+    `folder` is that of the node. `caches` are the epoch caches as its text logs show them, None if unknown.
+    """
     log_dirs = replica_files(folder)
     by_partition: dict[str, list[Observation]] = {}
     problems = unchecked(label) if log_dirs else []
@@ -131,8 +145,8 @@ def read_disk(
         for tp, files in log_dirs.get(log_dir, {}).items():
             log = read_replica(files, folder, label)
             problems += [log.fault] if log.fault is not None else []
-            checkpointed = checkpoints.get(tp, ("", {}))[1]
-            by_partition.setdefault(tp, []).append(_reported(log, starts_known, checkpointed, caches.get(tp)))
+            _, checkpointed = checkpoints.get(tp, ("", {}))
+            by_partition.setdefault(tp, []).append(_of_segments(log, starts_known, checkpointed, caches.get(tp)))
     return by_partition, problems
 
 
@@ -146,10 +160,12 @@ def left_unread(folder: Path, label: str) -> list[Problem]:
 
 def read_disks(folder: Path) -> tuple[list[Trace], list[Problem]]:
     """Read the log directories below `folder` without any text log: a trace of its replicas for each topic-partition."""
+    # By topic-partition and node.
     by_partition: dict[str, dict[int, list[Observation]]] = {}
     problems: list[Problem] = []
-    places = sorted(replica_files(folder).items()) if folder.is_dir() else []
-    for number, (log_dir, replicas) in enumerate(places):
+    log_dirs = sorted(replica_files(folder).items()) if folder.is_dir() else []
+    for number, (log_dir, replicas) in enumerate(log_dirs):
+        # One that nothing names gets a negative id of its own.
         node = _node(log_dir, folder, -1 - number)
         label = _label(log_dir, folder, "")
         checkpoints, of_checkpoints = read_checkpoints(log_dir, label)
@@ -170,8 +186,8 @@ def read_disks(folder: Path) -> tuple[list[Trace], list[Problem]]:
                 checkpointed = _as_loaded(checkpointed, log.end)
                 log = ReplicaLog(log.start, log.end, log.runs, log.file, None)
             nodes[node] = [(file, checkpointed)] if checkpointed else []
-            nodes[node].append(_reported(log, starts_known, checkpointed, None))
-    problems += unchecked("") if places else []
+            nodes[node].append(_of_segments(log, starts_known, checkpointed, None))
+    problems += unchecked("") if log_dirs else []
     return [_trace(folder.name, tp, nodes) for tp, nodes in sorted(by_partition.items())], problems
 
 
@@ -179,6 +195,7 @@ def read_dumps(path: Path) -> tuple[list[Trace], list[Problem]]:
     """Read what dumps of segments, and checkpoint files without segments, show of replicas: a trace for each partition."""
     dumps = Dumps(path)
     problems = dumps.problems
+    # By node and topic-partition, the first file that has values of the replica, and these.
     checkpointed: dict[tuple[int, str], tuple[str, Fields]] = {}
     for node, name, file in dumps.checkpoints:
         label = dumps.label(file)
@@ -202,7 +219,7 @@ def read_dumps(path: Path) -> tuple[list[Trace], list[Problem]]:
             fields = _as_loaded(fields, runs[-1].end)
             log = ReplicaLog(min(replica.segments), runs[-1].end, runs, replica.file, None)
             # Without a checkpoint of it the log starts where its first segment does: only DeleteRecords would leave more.
-            observations.append(_reported(log, starts_known=True, checkpointed=fields, cache=None))
+            observations.append(_of_segments(log, starts_known=True, checkpointed=fields, cache=None))
         if fields:
             observations.insert(0, (file_of, fields))
     traces = [_trace(path.name, tp, nodes, DUMPED) for tp, nodes in sorted(by_partition.items()) if any(nodes.values())]
@@ -210,17 +227,18 @@ def read_dumps(path: Path) -> tuple[list[Trace], list[Problem]]:
 
 
 def _starts_known(log_dir: Path, problems: Sequence[Problem]) -> bool:
-    """Return whether the checkpoint of log starts was read: a log that it leaves out starts at its first segment.
+    """Return whether the checkpoint of log starts was read without a problem.
 
-    LogManager#checkpointLogStartOffsetsInDir.
+    Then a log that it leaves out starts at its first segment (LogManager#checkpointLogStartOffsetsInDir).
     """
     return (log_dir / LOG_START_FILE).is_file() and not any(problem.path.endswith(LOG_START_FILE) for problem in problems)
 
 
-def _reported(log: ReplicaLog, starts_known: bool, checkpointed: Fields, cache: BatchEpochs | None) -> Observation:
-    """Return what the segment files of a replica show beyond its checkpoint files.
+def _of_segments(log: ReplicaLog, starts_known: bool, checkpointed: Fields, cache: BatchEpochs | None) -> Observation:
+    """Return what the segment files of a replica show beyond its checkpoint files, whose fields are `checkpointed`.
 
-    `cache` is the epoch cache by the lines of the broker, if there is no checkpoint of it.
+    `starts_known`: see `_starts_known`. `cache` is the epoch cache by the lines of the broker, which counts if there is no
+    checkpoint of it.
     """
     fields: Fields = {}
     # A damaged log ends where a recovery would truncate it, not where its broker had come.
@@ -228,25 +246,28 @@ def _reported(log: ReplicaLog, starts_known: bool, checkpointed: Fields, cache: 
         fields["leo"] = log.end
     if starts_known and "log_start" not in checkpointed:
         fields["log_start"] = log.start
-    reported = checkpointed.get("epochs", cache)
+    reported_cache = checkpointed.get("epochs", cache)
     # Nothing else shows the epoch cache: report what the records imply.
-    if not isinstance(reported, Sequence):
+    if not isinstance(reported_cache, Sequence):
         if log.fault is None:
-            fields["epochs"] = epochs_of(log.runs, _first(checkpointed, log.start))
+            fields["epochs"] = epochs_of(log.runs, _log_start(checkpointed, log.start))
         return log.file, fields
-    differs = contradiction(log.runs, reported)
-    if differs is None:
+    contradicting = contradiction(log.runs, reported_cache)
+    if contradicting is None:
         return log.file, fields
-    return differs.at, fields | {"epochs": epochs_of(log.runs, int(reported[0][1]) if reported else log.start)}
+    # The cache says nothing about records below its first entry: they are left out.
+    first_start = int(reported_cache[0][1]) if reported_cache else log.start
+    return contradicting.at, fields | {"epochs": epochs_of(log.runs, first_start)}
 
 
-def _first(checkpointed: Fields, start: int) -> int:
+def _log_start(checkpointed: Fields, start: int) -> int:
+    """Return the log start that a checkpoint has, else `start`, that of the first segment."""
     log_start = checkpointed.get("log_start", start)
     return log_start if isinstance(log_start, int) else start
 
 
 def _as_loaded(checkpointed: Fields, end: int) -> Fields:
-    """Return the checkpointed fields as a broker has them once it has loaded a log that ends at `end`."""
+    """Return the checkpointed fields as a broker has them once it has loaded a log that ends at `end` (rule 4)."""
     fields = dict(checkpointed)
     hw, epochs = fields.get("hw"), fields.get("epochs")
     if isinstance(hw, int):
@@ -257,11 +278,15 @@ def _as_loaded(checkpointed: Fields, end: int) -> Fields:
 
 
 def _label(log_dir: Path, folder: Path, label: str) -> str:
+    """Return what stands for a log directory in names of files; `label` stands for `folder`."""
     return label if log_dir == folder else f"{label}{log_dir.relative_to(folder).as_posix()}/"
 
 
 def _node(log_dir: Path, folder: Path, fallback: int) -> int:
-    """Return the node id in meta.properties, which Kafka keeps in each log directory; else that in the folder's name."""
+    """Return the node id in meta.properties, which Kafka keeps in each log directory; else that in the folder's name.
+
+    If there is neither, return `fallback`.
+    """
     try:
         properties = log_dir / "meta.properties"
         is_named = not leads_out(properties, folder)
@@ -303,7 +328,10 @@ def _trace(name: str, tp: str, nodes: Mapping[int, Sequence[Observation]], sourc
 
 
 def observe(node: Node, ends_early: bool) -> list[Problem]:
-    """Add what the disk of a node that stopped in order has, as Observe steps; return the problems."""
+    """Add what the disk of a node that stopped in order has, as Observe steps; return the problems.
+
+    `ends_early`: the log of some node ends before the disk was written.
+    """
     if not node.runs or not node.stopped:
         return left_unread(node.folder, node.label)
     # A log that ends before the disk was written, this node's or another's, would make the disk look like a wrong broker's.
@@ -313,7 +341,7 @@ def observe(node: Node, ends_early: bool) -> list[Problem]:
         node.folder, node.label, {tp: replica.epochs for tp, replica in node.broker.replicas.items()}
     )
     run = node.runs[-1]
-    place = (run.number, END, 1, run.last)
+    place = (run.number, END, 1, run.last)  # just after its Stop, at (run, END, 0, 0)
     for tp, observations in sorted(observed.items()):
         if tp in node.broker.replicas:
             node.broker.steps += [
@@ -325,53 +353,56 @@ def observe(node: Node, ends_early: bool) -> list[Problem]:
 def beyond_the_lines(node: Node, controller: Node | None) -> Iterator[Gap]:
     """Yield a gap if the disk of a node that stopped in order has more than its lines show: the last of them are missing.
 
-    In 4.x they always are: a process that was told to stop goes on serving without logging.
+    In 4.x they always are: a process that was told to stop goes on serving without logging. `controller` is the one whose
+    lines were read, None if there is none.
     """
-    place = (node.broker.run, node.broker.index)
+    last_line = (node.broker.run, node.broker.index)
     for step in node.broker.steps:
         if step.name != "Observe":
             continue
         replica = node.broker.replicas[step.tp]
         cache = step.fields.get("epochs")
-        for what, logged, on_disk in (
+        latest_on_disk = _epoch_learned_after_lines(node, controller, step.tp, latest_epoch(cache))
+        for name, logged, on_disk in (
             ("leo", replica.leo, step.fields.get("leo")),
             ("hw", replica.last_hw, step.fields.get("hw")),
-            ("entry", latest_epoch(replica.epochs), latest_epoch(_longer(replica.epochs, cache))),
-            ("entry", _acted_on(node, step.tp), _registered(node, controller, step.tp, latest_epoch(cache))),
+            ("entry", latest_epoch(replica.epochs), latest_epoch(_if_continues(replica.epochs, cache))),
+            ("entry", _latest_epoch_of_role(node, step.tp), latest_on_disk),
         ):
             if logged is not None and isinstance(on_disk, int) and on_disk > logged:
-                why = f"{WORDS[what]} {on_disk} on disk, and no line goes beyond {logged} ({step.at})"
-                yield Gap(node.id, EVERYTHING, place, END_OF_LOG, (node.runs[-1].last, None), why)
+                why = f"{WORDS[name]} {on_disk} on disk, and no line goes beyond {logged} ({step.at})"
+                yield Gap(node.id, EVERYTHING, last_line, END_OF_LOG, (node.runs[-1].last, None), why)
 
 
-def _acted_on(node: Node, tp: str) -> int | None:
-    """Return the latest leader epoch in which a replica had a role: its cache has no later one."""
+def _latest_epoch_of_role(node: Node, tp: str) -> int | None:
+    """Return the latest leader epoch in which a replica had a role: its cache has no later one. None if it had none."""
     return max((epoch for step, epoch in _epochs(node, tp) if step.name in ("BecomeLeader", "BecomeFollower")), default=None)
 
 
-def _registered(node: Node, controller: Node | None, tp: str, epoch: int | None) -> int | None:
-    """Return the epoch if the process may have learned of it after its last line, else None.
+def _epoch_learned_after_lines(node: Node, controller: Node | None, tp: str, epoch: int | None) -> int | None:
+    """Return the leader epoch `epoch` if the node's process may have learned of it after its last line, else None.
 
-    One that the controller registered before that line was logged; one that it never registered is in no cache.
+    If the controller registered it before that line, the process has logged that it learned of it; if the controller never
+    registered it, no cache can have it.
     """
     if controller is None:
         return epoch
     changes = (step_and_epoch for step_and_epoch in _epochs(controller, tp) if step_and_epoch[0].name == "ChangePartition")
     # Clocks of two nodes are compared here: nothing else orders these lines.
-    return epoch if any(known == epoch and step.time > node.runs[-1].last for step, known in changes) else None
+    return epoch if any(registered == epoch and step.time > node.runs[-1].last for step, registered in changes) else None
 
 
 def _epochs(node: Node, tp: str) -> Iterator[tuple[LoggedStep, int]]:
-    """Yield every step of a node about a partition that has a leader epoch."""
+    """Yield every step of a node about a partition that has a leader epoch, with that."""
     for step in node.broker.steps:
         epoch = step.fields.get("leader_epoch")
         if step.tp == tp and isinstance(epoch, int):
             yield step, epoch
 
 
-def _longer(cache_before: Sequence[tuple[int, int]] | None, cache: object) -> object:
-    """Return the cache if it continues the known one; None if not."""
-    begins = isinstance(cache, list) and [tuple(entry) for entry in cache[: len(cache_before or ())]] == list(
-        cache_before or ()
-    )
-    return cache if begins else None
+def _if_continues(cache_before: Sequence[tuple[int, int]] | None, cache: object) -> object:
+    """Return the epoch cache `cache` if it begins with the entries of `cache_before`, else None."""
+    entries_before = list(cache_before or ())
+    if not isinstance(cache, list):
+        return None
+    return cache if [tuple(entry) for entry in cache[: len(entries_before)]] == entries_before else None

@@ -1,4 +1,6 @@
-"""Replicas as tools and copied files show them, without their segments: `kafka-dump-log` text, and bare checkpoint files.
+"""Read replicas as tools and copied files show them, without their segments: `kafka-dump-log` text, bare checkpoint files.
+
+An *EpochRun* is consecutive records of one leader epoch: offsets [base, end), and the place of the first.
 
 Rules of this file
 
@@ -36,14 +38,14 @@ _CHECKPOINTS = {HIGH_WATERMARK_FILE: "hw", LOG_START_FILE: "log_start", LEADER_E
 
 @dataclass
 class DumpedReplica:
-    """The batches of one replica that dumps show, by base offset of the segment."""
+    """The batches of one replica that dumps show, by base offset of the segment; `file` is the first dump of them."""
 
     segments: dict[int, list[EpochRun]] = field(default_factory=dict)
     file: str = ""
 
     @property
     def runs(self) -> tuple[EpochRun, ...]:
-        """Its records as runs of one epoch each."""
+        """Return its records as runs of one epoch each: batches in a row that share an epoch are joined."""
         joined: list[EpochRun] = []
         for run in (run for _, runs in sorted(self.segments.items()) for run in runs):
             if joined and joined[-1].epoch == run.epoch:
@@ -63,21 +65,23 @@ class Dumps:
         self.replicas: dict[tuple[int, str], DumpedReplica] = defaultdict(DumpedReplica)
         self.checkpoints: list[tuple[int, str, Path]] = []
         """The node, which field of a replica it has, and the file."""
-        nodes: dict[Path, int | None] = {}
+        node_of_folder: dict[Path, int | None] = {}
         for folder, files in files_below(root) if root.is_dir() else [(root.parent, [root])]:
-            own = node_in_properties(folder / "meta.properties")
+            in_properties = node_in_properties(folder / "meta.properties")
             # Without a meta.properties of its own a folder is of the node of the folder above it.
-            of_folder = nodes[folder] = nodes.get(folder.parent) if own is None else own
+            folder_node = node_of_folder.get(folder.parent) if in_properties is None else in_properties
+            node_of_folder[folder] = folder_node
             for path in files:
-                kind = next((of_replica for name, of_replica in _CHECKPOINTS.items() if name in path.name), None)
-                if kind is None and dump_kind(path) != SEGMENT_DUMP:
+                # Of a checkpoint, the field of a replica that it has; None for a dump.
+                field_name = next((name for file, name in _CHECKPOINTS.items() if file in path.name), None)
+                if field_name is None and dump_kind(path) != SEGMENT_DUMP:
                     continue
-                node = node_of_file(path, root) if of_folder is None else of_folder
+                node = node_of_file(path, root) if folder_node is None else folder_node
                 if node is None:
                     expected, do = "the node in its name, its folder or meta.properties", "call it such as broker-1-dump.txt"
                     self.problems.append(Problem(self.label(path), None, expected, "none", f"{do}; it is left out", lost=1))
-                elif kind is not None:
-                    self.checkpoints.append((node, kind, path))
+                elif field_name is not None:
+                    self.checkpoints.append((node, field_name, path))
                 else:
                     self._read(path, node)
 
@@ -86,7 +90,7 @@ class Dumps:
         return path.name if path == self.root else path.relative_to(self.root).as_posix()
 
     def _read(self, path: Path, node: int) -> None:
-        """Read a dump of one or several segments."""
+        """Read a file with dumps of one or several segments of a node; a second dump of one segment is left out."""
         label = self.label(path)
         for dump in _segments(path, label, self.problems):
             if dump.tp == METADATA_LOG:
@@ -103,9 +107,10 @@ class Dumps:
     def _runs(self, label: str, base: int, lines: list[tuple[int, str]]) -> Iterator[EpochRun]:
         """Yield the batches of a dump, or its records; end with a problem at the first that a recovery would refuse.
 
-        `lines` are those of batches and records, each with its number in the file.
+        `lines` are those of batches and records, each with its number in the file; `base` is the segment's base offset.
         """
         end = base
+        # Dumps of old releases have the records only, not the headers of batches.
         of_batches = any(_BATCH.search(text) for _, text in lines)
         for number, text in lines:
             batch = _BATCH.search(text) if of_batches else _MESSAGE.match(text)
@@ -133,22 +138,23 @@ class _SegmentDump(NamedTuple):
 
 
 def _segments(path: Path, label: str, problems: list[Problem]) -> Iterator[_SegmentDump]:
-    """Yield the dump of each segment that is in a file."""
-    number, seen = 0, False
+    """Yield the dump of each segment that is in a file; a file without the first line of any is a problem."""
+    number, begun = 0, False
     of_segment: _SegmentDump | None = None
     for block in blocks(path, label, problems):
         for text in block.decode("utf-8", "replace").removesuffix("\n").split("\n"):
             number += 1
             dumping = _DUMPING.match(text)
             if dumping is not None or text.startswith("Dumping "):
-                seen = True
+                begun = True
                 if of_segment is not None:
                     yield of_segment
+                # `Dumping` of an index or a snapshot ends the dump before it, and is not read.
                 of_segment = None if dumping is None else _SegmentDump(dumping["tp"], int(dumping["base"]), number, [])
             elif of_segment is not None and ("baseOffset: " in text or text.startswith("offset: ")):
                 of_segment.lines.append((number, text))
     if of_segment is not None:
         yield of_segment
-    if not seen:
+    if not begun:
         do = "give the output with its first line: kafka-dump-log --files /data/x-0/00000000000000000000.log"
         problems.append(Problem(label, None, "a line `Dumping <path of a segment>`", "none", do, lost=1))

@@ -1,4 +1,4 @@
-"""The segment files of replicas: where they lie, and which offsets and epochs their records have.
+"""Read the segment files of replicas: where they lie, and which offsets and leader epochs their records have.
 
 Rules of this file
 
@@ -44,7 +44,10 @@ class EpochRun(NamedTuple):
 
 @dataclass(frozen=True)
 class ReplicaLog:
-    """The records in the segment files of a replica: from offset `start` up to, not including, `end`."""
+    """The records in the segment files of a replica: from offset `start` up to, not including, `end`.
+
+    `file` is the last one that was read, `fault` the problem at which reading ended, None if there was none.
+    """
 
     start: int
     end: int
@@ -54,7 +57,7 @@ class ReplicaLog:
 
 
 def replica_files(folder: Path) -> dict[Path, dict[str, list[Path]]]:
-    """Find the segment files below `folder`, by log directory and topic-partition, in the order of their offsets."""
+    """Find the segment files below `folder` (rule 1) by log directory and topic-partition, in the order of their offsets."""
     by_log_dir: dict[Path, dict[str, list[Path]]] = defaultdict(lambda: defaultdict(list))
     for path in sorted(_below(folder, FolderWalk(folder))):
         name = _FILE.fullmatch(path.name)
@@ -66,16 +69,17 @@ def replica_files(folder: Path) -> dict[Path, dict[str, list[Path]]]:
     return {log_dir: dict(files) for log_dir, files in by_log_dir.items()}
 
 
-def _below(folder: Path, walk: FolderWalk, deep: int = 0) -> Iterator[Path]:
+def _below(folder: Path, walk: FolderWalk, depth: int = 0) -> Iterator[Path]:
+    """Yield all that is in a folder, `depth` levels below the input, and in the folders below it."""
     for path in walk.entries(folder):
         yield path
         # A folder that a link leads to is not of this log directory; what others made may be deeper than any path.
-        if deep < DEEPEST and not path.is_symlink() and walk.enter(path):
-            yield from _below(path, walk, deep + 1)
+        if depth < DEEPEST and not path.is_symlink() and walk.enter(path):
+            yield from _below(path, walk, depth + 1)
 
 
 def read_replica(files: Sequence[Path], folder: Path, label: str) -> ReplicaLog:
-    """Read the segment files of one replica; `label` replaces `folder` in the names of files."""
+    """Read the segment files of one replica, in order, up to the first fault; `label` stands for `folder` in their names."""
     runs: list[EpochRun] = []
     end = _base(files[0])
     for path in files:
@@ -88,7 +92,7 @@ def read_replica(files: Sequence[Path], folder: Path, label: str) -> ReplicaLog:
             fault = Problem(name, None, "a readable file", str(error.strerror), "check the path and its permissions", lost=1)
             return ReplicaLog(_base(files[0]), end, tuple(runs), name, fault)
         for batch, position in zip(read_segment.batches, read_segment.positions, strict=True):
-            _add(runs, batch, f"{name}, byte {position}")
+            _add_batch(runs, batch, f"{name}, byte {position}")
         # An empty segment was rolled at its base offset: the log ends there.
         end = runs[-1].end if read_segment.batches else max(end, _base(path))
         if read_segment.fault is not None:
@@ -98,7 +102,7 @@ def read_replica(files: Sequence[Path], folder: Path, label: str) -> ReplicaLog:
 
 
 def unchecked(label: str) -> list[Problem]:
-    """Return the problem if checksums cannot be computed here."""
+    """Return the problem that checksums of records cannot be computed here, as a package is missing; else none."""
     if CHECKSUM is not None:
         return []
     do = "run: pip install 'tidegauge[segments]'; offsets and epochs are read all the same, unchecked"
@@ -106,7 +110,7 @@ def unchecked(label: str) -> list[Problem]:
 
 
 def epochs_of(runs: Sequence[EpochRun], start: int) -> list[list[int]]:
-    """Return the epoch cache that these records imply, from offset `start` on."""
+    """Return the epoch cache that these records imply from offset `start` on, as pairs of an epoch and its start offset."""
     within = [run for run in runs if run.epoch != UNDEFINED and run.end > start]
     return [[run.epoch, max(run.base, start)] for run in within]
 
@@ -131,10 +135,12 @@ def contradiction(runs: Sequence[EpochRun], cache: BatchEpochs) -> EpochRun | No
 
 
 def _base(path: Path) -> int:
+    """Return the base offset of a segment, the twenty digits at the end of its file's name."""
     return int(path.name.removesuffix(".gz").removesuffix(".log")[-20:])
 
 
-def _add(runs: list[EpochRun], batch: RecordBatch, at: str) -> None:
+def _add_batch(runs: list[EpochRun], batch: RecordBatch, at: str) -> None:
+    """Append a batch, which begins at the place `at`, to the runs: to the last run if that has its epoch."""
     if runs and runs[-1].epoch == batch.epoch:
         runs[-1] = runs[-1]._replace(end=batch.last + 1)
     else:
@@ -142,7 +148,10 @@ def _add(runs: list[EpochRun], batch: RecordBatch, at: str) -> None:
 
 
 def _problem(name: str, fault: segments.SegmentProblem, end: int, torn: bool) -> Problem:
-    """Return the problem of a segment that is damaged at a batch; `end` is where the log ends before it."""
+    """Return the problem of a segment that is damaged at a batch; `end` is where the log ends before that.
+
+    `torn`: the batch is the last one of the log, and incomplete.
+    """
     expected = f"at byte {fault.position}, after offset {end - 1}, {fault.expected}"
     do = "the log is read up to there, as a broker that recovers would; copy the file again if its broker stopped in order"
     # A batch that ends with the last file is torn: a broker that was killed, or still writes, leaves it. Nothing is lost.

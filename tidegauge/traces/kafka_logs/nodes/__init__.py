@@ -1,1 +1,1 @@
-"""What the lines of one node make of it: steps of its processes, replicas and controller, and where lines are missing."""
+"""Turn the lines of one node into steps of its processes, replicas and controller, and find where lines are missing."""

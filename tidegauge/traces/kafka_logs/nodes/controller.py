@@ -1,4 +1,7 @@
-"""Lines of the controller: registrations of partitions and what changes them.
+"""Handlers of the controller's lines: registrations of partitions and what changes them.
+
+A method of LoggedController handles one kind of line (HANDLERS): it reads the values of the ParsedLine and adds steps,
+events in the making, to those of its broker. Lines come in the order of the log, process by process.
 
 Rules of this file
 
@@ -46,15 +49,18 @@ _LISTS = {
     "elr": "elr",
     "lastKnownElr": "last_known_elr",
 }
-"""Kafka's names of the lists in a registration, and the schema's."""
+"""Kafka's names of the lists in a registration -> the schema's."""
 
 
 class PrintedBefore:
     """What the processes of a controller printed by key, to tell what a later one replays."""
 
     def __init__(self) -> None:
+        """Begin with nothing printed."""
         self._values: dict[Hashable, list[Hashable]] = {}
+        """By key, the values in the order in which they were printed first."""
         self._replayed: dict[Hashable, int] = {}
+        """By key, how many of these values this process has printed again."""
 
     def begin_process(self) -> None:
         """Begin a process, which replays everything."""
@@ -65,9 +71,10 @@ class PrintedBefore:
         self._replayed = {key: len(values) for key, values in self._values.items()}
 
     def again(self, key: Hashable, value: Hashable) -> bool:
-        """Return whether this is a repetition, else note it as new.
+        """Return whether an earlier process printed this value of `key`, else note it as new.
 
-        A controller that starts replays the metadata log and prints the same values again, those of a key in their order.
+        A controller that starts replays the metadata log and prints the same values again, those of a key in their order. So
+        a value is a repetition only if it is the next one.
         """
         values = self._values.setdefault(key, [])
         position = self._replayed.get(key, 0)
@@ -85,40 +92,45 @@ class PrintedBefore:
 
 
 _ABSENT = object()
+"""Stands for a key that a table has not."""
 
 
 class Uncommitted:
-    """What undoes the changes of a controller since it became active, by the offset at which they are in its log."""
+    """A list of functions that undo the changes which a controller made since it became active (rule 6).
+
+    A change is noted as its line is read; a later line says at which offset of the metadata log it was written.
+    """
 
     def __init__(self) -> None:
+        """Begin with nothing to undo."""
         self._undo: list[Callable[[], object]] = []
         self._written: list[tuple[int, int]] = []
-        """(offset, how many there were when it was written), both grow."""
+        """(offset, how many functions there were when it was written), both grow."""
 
     def begin(self) -> None:
-        """Take all that was told so far for committed."""
+        """Take all changes so far for committed: they are not undone any more."""
         self._undo, self._written = [], []
 
     def put(self, table: dict[Any, Any], key: Hashable, value: object) -> None:
-        """Set table[key]."""
+        """Set table[key] to `value`, and note how to undo that."""
         before = table.get(key, _ABSENT)
         self.note(partial(table.pop, key, None) if before is _ABSENT else partial(table.__setitem__, key, before))
         table[key] = value
 
     def note(self, undo: Callable[[], object]) -> None:
-        """Note how to undo what was done."""
+        """Note a function that undoes a change."""
         self._undo.append(undo)
 
     def written(self, offset: int) -> None:
-        """Take what was noted since the write before for written up to an offset."""
+        """Note that the changes since the last write are in the log, up to this offset."""
         if len(self._undo) > (self._written[-1][1] if self._written else 0):
             self._written.append((offset, len(self._undo)))
 
     def revert(self, committed: int) -> None:
-        """Undo what was written behind an offset. Without a line that says where it is, it is kept."""
-        kept = max((count for offset, count in self._written if offset <= committed), default=0)
-        end = self._written[-1][1] if self._written else 0
-        for undo in reversed(self._undo[kept:end]):
+        """Undo the changes that were written behind the offset `committed`; those without a written offset stay."""
+        number_committed = max((count for offset, count in self._written if offset <= committed), default=0)
+        number_written = self._written[-1][1] if self._written else 0
+        for undo in reversed(self._undo[number_committed:number_written]):
             undo()
         self.begin()
 
@@ -136,17 +148,26 @@ class LoggedController:
         self._printed = PrintedBefore()
         self._uncommitted = Uncommitted()
         self._withdrawn: dict[LoggedStep, None] = {}
-        """What it took back: of proposals, those that it may find in the log of the next one, which had them before."""
+        """The steps that it took back when it last gave up its leadership. A proposal among them may come back: the
+        controller that was elected may have had it in its log.
+        """
         self._latest: dict[tuple[str, str], int] = {}
         self._latest_before: dict[tuple[str, str], int] = {}
-        """The latest epochs that a line has shown, now and when the process began: what is not above these is replayed."""
+        """By partition and topic id, the latest partition epoch that a line has shown, now and when the process began: what
+        is not above the latter is replayed.
+        """
         self._registered_before: dict[int, frozenset[int]] = {}
+        """By broker, the broker epochs that lines had shown when the process began."""
         self.registrations: dict[str, Registration] = {}
         self.replicas: dict[str, tuple[int, ...]] = {}
+        """By partition, the replicas that it was created with."""
         self.altered: dict[str, LoggedStep] = {}
+        """By partition, the step of an accepted proposal whose change no line has shown yet."""
         self.epochs: dict[str, int] = {}
+        """By partition, its latest partition epoch."""
         self.broker_epochs: dict[int, set[int]] = {}
         self.gaps = 0
+        """Changes that skipped a partition epoch (rule 3)."""
         self.keeps_elr = False
         """A line shows eligible leader replicas (KIP-966): known even if no line names the release."""
 
@@ -158,15 +179,15 @@ class LoggedController:
         self._registered_before = {peer: frozenset(epochs) for peer, epochs in self.broker_epochs.items()}
 
     def registered(self, parsed: ParsedLine) -> None:
-        """Register a new partition."""
+        """Register a new partition, or one that a process which starts replays."""
         again = self._is_replayed(parsed, parsed.number("partition_epoch"))
-        # A log begins with partitions as they were created, a snapshot has them as they are.
+        # A log begins with partitions as they were created (partition epoch 0), a snapshot has them as they are.
         if again and parsed.number("partition_epoch") > 0:
             self._printed.begin_at_snapshot()
         self._uncommitted.put(self.replicas, parsed.tp, parsed.ids("replicas"))
-        assigned: dict[str, Any] = {name: parsed.ids(name) for name in _LISTS.values() if name in parsed.values}
+        lists: dict[str, Any] = {name: parsed.ids(name) for name in _LISTS.values() if name in parsed.values}
         registration = Registration(leader=parsed.number("leader"), leader_epoch=parsed.number("leader_epoch"))
-        self._uncommitted.put(self.registrations, parsed.tp, replace(registration, **assigned))
+        self._uncommitted.put(self.registrations, parsed.tp, replace(registration, **lists))
         if not again:
             self.broker.learn_topic(parsed)
             self._change(parsed, parsed.number("partition_epoch"), clean=True)
@@ -174,7 +195,8 @@ class LoggedController:
     def changed(self, parsed: ParsedLine) -> None:
         """Take `partition change for <partition>`: fields with the value before and after, such as `isr: [1, 2] -> [1]`."""
         changed = changes(parsed.text("changes"))
-        old, new = ({name: values[side] for name, values in changed.items()} for side in (0, 1))
+        old = {name: value_before for name, (value_before, _) in changed.items()}
+        new = {name: value_after for name, (_, value_after) in changed.items()}
         before = self.registrations.get(parsed.tp, Registration())
         # Of the values before the change the line names only those that changed: the others come from the registration.
         # [1:-1] takes the brackets off a list.
@@ -200,21 +222,22 @@ class LoggedController:
         # Rule 3: every change raises the partition epoch by one.
         if epoch is not None and self.epochs.get(parsed.tp, epoch - 1) != epoch - 1:
             self.gaps += 1
-        self._give_back(parsed.tp, epoch, after.isr)
+        self._restore_withdrawn_proposal(parsed.tp, epoch, after.isr)
         step = self._change(parsed, epoch, clean)
         altered = self.altered.pop(parsed.tp, None)
         if altered is not None:
             self._uncommitted.note(partial(self.altered.__setitem__, parsed.tp, altered))
         # Only an accepted proposal has the line `altered ISR`: the change after it with this ISR is its result.
-        if altered is not None and frozenset(after.isr or ()) == frozenset(_ids(altered)):
+        if altered is not None and frozenset(after.isr or ()) == frozenset(_isr_of(altered)):
             step.fields["peer"] = altered.fields["peer"]
 
     def isr_altered(self, parsed: ParsedLine) -> None:
-        """Add a proposal of a leader that was accepted; the request log adds the epochs."""
+        """Take the line `altered ISR`: add a leader's proposal that was accepted. The request log adds its epochs later."""
         step = self.broker.step(parsed, "AlterPartition", {"peer": parsed.number("peer"), "isr": parsed.ids(), "error": 0})
         self._uncommitted.put(self.altered, parsed.tp, step)
         self._uncommitted.note(partial(self._withdrawn.setdefault, step))
-        # The change that it makes may be read from the log of another controller.
+        # Keys tie it to the change that it makes, which may be read from the log of another controller: that has the next
+        # partition epoch.
         if parsed.tp in self.epochs:
             step.depends_on += (
                 ("metadata", parsed.tp, self.epochs[parsed.tp]),
@@ -223,25 +246,28 @@ class LoggedController:
             step.provides += (("altered", parsed.tp, self.epochs[parsed.tp] + 1),)
 
     def broker_registered(self, parsed: ParsedLine) -> None:
-        """Register a broker, in a new incarnation."""
+        """Add RegisterBroker for a broker epoch that no earlier process of the controller has shown."""
         peer, epoch = parsed.number("peer"), parsed.number("broker_epoch")
         if epoch not in self.broker_epochs.setdefault(peer, set()):
             self.broker_epochs[peer].add(epoch)
             self._uncommitted.note(partial(self.broker_epochs[peer].discard, epoch))
         if epoch not in self._registered_before.get(peer, ()):
-            self._concerns(parsed, "RegisterBroker", {"peer": peer, "broker_epoch": epoch})
+            self._step_of_broker(parsed, "RegisterBroker", {"peer": peer, "broker_epoch": epoch})
 
     def broker_changed(self, parsed: ParsedLine) -> None:
-        """Fence a broker (1), or unfence it (-1). A controlled shutdown is neither."""
+        """Add FenceBroker or UnfenceBroker, as a line about a broker's registration says: a controlled shutdown is neither.
+
+        A repetition adds nothing.
+        """
         # BrokerRegistrationFencingChange: 1 fences, -1 unfences, 0 leaves it; a controlled shutdown has a field of its own.
         key = ("fenced", parsed.number("peer"), parsed.number("broker_epoch"))
-        if parsed.number("fenced") and not self._again(key, parsed.number("fenced")):
+        if parsed.number("fenced") and not self._printed_again(key, parsed.number("fenced")):
             name = "FenceBroker" if parsed.number("fenced") > 0 else "UnfenceBroker"
-            self._concerns(parsed, name, {"peer": parsed.number("peer")})
+            self._step_of_broker(parsed, name, {"peer": parsed.number("peer")})
 
     def min_isr_written(self, parsed: ParsedLine) -> None:
-        """Set min.insync.replicas of an existing topic; if it was removed, the value is unknown."""
-        if self._again(("min.insync.replicas", parsed.text("topic")), parsed.values.get("min_isr")):
+        """Add SetMinIsr to each partition of an existing topic; if the configuration was removed, the value is unknown."""
+        if self._printed_again(("min.insync.replicas", parsed.text("topic")), parsed.values.get("min_isr")):
             return
         for tp in self.registrations:
             # A configuration is of a topic, a trace of one of its partitions.
@@ -250,7 +276,7 @@ class LoggedController:
                 self._step(parsed, "SetMinIsr", fields, tp)
 
     def activated(self, parsed: ParsedLine) -> None:  # noqa: ARG002
-        """Become the active controller: all that it replayed before is committed."""
+        """Take the line that this is now the active controller: all that it replayed before is committed."""
         self._uncommitted.begin()
 
     def written(self, parsed: ParsedLine) -> None:
@@ -258,36 +284,39 @@ class LoggedController:
         self._uncommitted.written(parsed.number("offset"))
 
     def renounced(self, parsed: ParsedLine) -> None:
-        """Take back what it wrote and no majority has (rule 6)."""
+        """Take the line that it gives up its leadership: undo what it wrote and no majority has (rule 6)."""
         self._withdrawn.clear()
         self._uncommitted.revert(parsed.number("offset"))
         if self._withdrawn:
             self.broker.steps[:] = [step for step in self.broker.steps if step not in self._withdrawn]
 
-    def _give_back(self, tp: str, epoch: int | None, isr: tuple[int, ...] | None) -> None:
-        """Give back the proposal that makes a change, if it was taken back: the controller that was elected had it."""
+    def _restore_withdrawn_proposal(self, tp: str, epoch: int | None, isr: tuple[int, ...] | None) -> None:
+        """Restore the proposal that makes a change (its partition epoch and ISR), if it was taken back.
+
+        The change shows that the controller that was elected had the proposal in its log.
+        """
         for step in self._withdrawn:
-            if ("altered", tp, epoch) in step.provides and frozenset(_ids(step)) == frozenset(isr or ()):
+            if ("altered", tp, epoch) in step.provides and frozenset(_isr_of(step)) == frozenset(isr or ()):
                 del self._withdrawn[step]
                 self.broker.steps.append(step)
                 self.altered[tp] = step
                 return
 
-    def _again(self, key: Hashable, value: Hashable) -> bool:
-        """Return whether an earlier process printed this value of `key`; else note it."""
+    def _printed_again(self, key: Hashable, value: Hashable) -> bool:
+        """Return whether an earlier process printed this value of `key` (see PrintedBefore.again); else note it."""
         again = self._printed.again(key, value)
         if not again:
             self._uncommitted.note(partial(self._printed.forget_last, key))
         return again
 
-    def _concerns(self, parsed: ParsedLine, name: str, fields: Fields) -> None:
-        """Add a step to each partition of which a broker has a replica."""
+    def _step_of_broker(self, parsed: ParsedLine, name: str, fields: Fields) -> None:
+        """Add a step about the broker of a line to each partition of which that has a replica."""
         for tp, registration in self.registrations.items():
             if parsed.number("peer") in (registration.replicas or ()):
                 self._step(parsed, name, dict(fields), tp)
 
     def _step(self, parsed: ParsedLine, name: str, fields: Fields, tp: str = "") -> LoggedStep:
-        """Make a step; it becomes one of the trace if this is the controller that is read."""
+        """Make a step at a line, of partition `tp` or the line's own; add it if this is the controller that is read."""
         if self.chosen:
             step = self.broker.step(parsed, name, fields, tp)
             self._uncommitted.note(partial(self._withdrawn.setdefault, step))
@@ -296,7 +325,7 @@ class LoggedController:
         return LoggedStep(self.broker.node, tp or parsed.tp, name, fields, parsed.line.at, parsed.line.time, place)
 
     def _is_replayed(self, parsed: ParsedLine, epoch: int | None) -> bool:
-        """Return whether an earlier process reported a partition epoch, or a later one, of this partition; else note it."""
+        """Return whether an earlier process had this partition epoch of the line's partition, or a later one; note it."""
         if epoch is None:
             return False
         key = (parsed.tp, parsed.text("topic_id"))
@@ -304,7 +333,10 @@ class LoggedController:
         return epoch <= self._latest_before.get(key, -1)
 
     def _change(self, parsed: ParsedLine, epoch: int | None, clean: bool | None) -> LoggedStep:
-        """Add the step of a changed registration; `clean`: whether a new leader was a member, None if that is unknown."""
+        """Add ChangePartition with the whole registration; `epoch` is its partition epoch.
+
+        `clean` says whether a new leader was in the ISR or among the eligible leader replicas, None if that is unknown.
+        """
         registration = self.registrations[parsed.tp]
         step = self._step(parsed, "ChangePartition", {})
         if registration.leader is not None:
@@ -319,6 +351,7 @@ class LoggedController:
                 step.fields[name] = value
         if epoch is not None:
             self._uncommitted.put(self.epochs, parsed.tp, epoch)
+            # Brokers act on it after it; the proposal that it is the result of comes before it.
             step.provides += (("metadata", parsed.tp, epoch),)
             step.depends_on += (("altered", parsed.tp, epoch),)
         return step
@@ -337,6 +370,7 @@ HANDLERS: Mapping[str, Callable[[LoggedController, ParsedLine], None]] = {
 }
 
 
-def _ids(step: LoggedStep) -> tuple[int, ...]:
+def _isr_of(step: LoggedStep) -> tuple[int, ...]:
+    """Return the ISR that a step names, empty if it names none."""
     isr = step.fields.get("isr")
     return isr if isinstance(isr, tuple) else ()

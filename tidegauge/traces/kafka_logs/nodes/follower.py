@@ -1,4 +1,8 @@
-"""Lines of a fetcher thread, and of the log that it writes: SendFetch and everything that a response does.
+"""Handlers of the lines of a fetcher thread, and of the log that it writes: SendFetch and everything that a response does.
+
+A handler (HANDLERS, by kind of line) reads the values of a ParsedLine, changes what is known of the replica in
+`broker.replicas`, and begins a step, an event in the making, or adds fields to the step that its thread has open on this
+partition (LoggedBroker: `begin`, `opened`, `add`, `close`). Lines come in the order of the log.
 
 Rules of this file
 
@@ -76,22 +80,24 @@ def _sending(broker: LoggedBroker, parsed: ParsedLine) -> None:
         fetcher.last[tp] = fetcher.send
 
 
-def _request(send: Send | None, tp: str) -> Fields:
+def _fields_of_request(send: Send | None, tp: str) -> Fields:
+    """Return the req_ fields of a partition in a request; empty if its line is missing, or did not ask for it."""
     partition = send.requested.get(tp) if send is not None else None
     return {} if partition is None else request_fields(partition)
 
 
 def _response(broker: LoggedBroker, parsed: ParsedLine, name: str, fields: Fields) -> LoggedStep:
-    """Begin a step that handles the response to the last request of this thread."""
+    """Begin the step `name` that handles the response to the last request of this thread; it has the request's fields."""
     fetcher = broker.fetchers.get(fetcher_key(parsed))
     send = fetcher.send if fetcher is not None else None
-    step = broker.begin(parsed, name, {"peer": parsed.number("peer")} | _request(send, parsed.tp) | fields)
+    step = broker.begin(parsed, name, {"peer": parsed.number("peer")} | _fields_of_request(send, parsed.tp) | fields)
     if send is not None:
         step.depends_on += (("answered", id(send)),)
     return step
 
 
 def _fetch_lost(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Note that the fetcher's last request failed, as FetchSessionHandler prints: no response to it comes."""
     fetcher = broker.fetchers.get(fetcher_key(parsed))
     if fetcher is not None and fetcher.send is not None:
         fetcher.send.lost = True
@@ -109,9 +115,11 @@ def _received(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _appended(broker: LoggedBroker, parsed: ParsedLine) -> None:
-    """Take `Appended message set`, of a fetcher thread or of a producer's request."""
+    """Take `Appended message set`: add the records to the response that the fetcher thread handles.
+
+    In other threads the same line is of a leader's append.
+    """
     step = broker.opened(parsed, "HandleFetchResponse")
-    # The same line is printed for a producer's append at a leader.
     if step is None and not parsed.line.thread.startswith(FETCHER_THREAD):
         leader.append(broker, parsed)
         return
@@ -128,12 +136,13 @@ def _appended(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _append_failed(broker: LoggedBroker, parsed: ParsedLine) -> None:
-    """Note an append whose records may be in the log all the same: the log ends the next time where it is loaded."""
+    """Note an append that failed and may have written its records all the same: the next load of the log shows it."""
     step = broker.opened(parsed, "HandleFetchResponse")
     broker.unfinished[parsed.tp] = broker.unlogged_append(parsed) if step is None else step
 
 
 def _after_append(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Take `Follower has replica log end offset .. after appending`: add the log end to the response's step."""
     step = broker.opened(parsed, "HandleFetchResponse")
     if step is not None:
         broker.replica(parsed.tp).leo = parsed.number("leo")
@@ -154,6 +163,7 @@ def _high_watermark(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _high_watermark_lowered(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Take the line of a log that a truncation makes lower its high watermark: add both values to the step."""
     step = broker.opened(parsed, "HandleFetchResponse", *TRUNCATES)
     if step is not None:
         broker.replica(parsed.tp).hw = parsed.number("hw")
@@ -174,6 +184,7 @@ def _follower_high_watermark(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _truncating(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Begin HandleDivergingResponse: the line has the truncation target, and the response that led to it."""
     replica = broker.replica(parsed.tp)
     _response(
         broker,
@@ -215,6 +226,7 @@ def _out_of_range(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _reset_done(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Take the last line of an out-of-range reset: the offset from which the follower fetches on is its target."""
     step = broker.opened(parsed, "HandleOutOfRange")
     if step is not None:
         broker.add(step, target=parsed.number("target"))
@@ -243,7 +255,10 @@ def _truncate_nothing(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _truncate_all(broker: LoggedBroker, parsed: ParsedLine) -> None:
-    """Truncate the whole log; UnifiedLog#truncateFullyAndStartAt also empties the epoch cache, without a line."""
+    """Take the line of a log that is truncated fully; it begins anew at a new offset, which is its start and end.
+
+    UnifiedLog#truncateFullyAndStartAt also empties the epoch cache, without a line.
+    """
     replica = broker.replica(parsed.tp)
     replica.leo, replica.epochs = parsed.number("leo"), []
     replica.log_start = parsed.number("log_start") if "log_start" in parsed.values else replica.leo
@@ -272,7 +287,7 @@ def _epoch_entry(broker: LoggedBroker, parsed: ParsedLine) -> None:
     broker.replica(parsed.tp).add_epoch(epoch, start)
     step = broker.opened(parsed, "BecomeLeader", "HandleFetchResponse")
     # The records of a response have the epochs of the entries that were added before, so these need no event of their own,
-    # unless the cache is unknown.
+    # unless the cache is unknown. The entry of a new leader is part of BecomeLeader.
     if step is None or (step.name == "HandleFetchResponse" and broker.replica(parsed.tp).epochs is None):
         broker.step(parsed, "EpochCacheEntry", {"leader_epoch": epoch, "epoch_start": start})
     elif step.name == "BecomeLeader":
@@ -280,17 +295,20 @@ def _epoch_entry(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _epochs_truncated_at_end(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Truncate the epoch cache as LeaderEpochFileCache#truncateFromEnd prints it; that is no event."""
     broker.replica(parsed.tp).truncate_epochs_at_end(parsed.number("end"))
 
 
 def _epochs_truncated_at_start(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Truncate the epoch cache as LeaderEpochFileCache#truncateFromStart prints it; that is no event."""
     broker.replica(parsed.tp).truncate_epochs_at_start(parsed.number("start"))
 
 
 def _fetch_error(code: int) -> Callable[[LoggedBroker, ParsedLine], None]:
-    """Return the handler for the lines of one error code."""
+    """Return the handler (broker, line) for the line that a fetcher prints of a partition with error `code`."""
 
     def handle(broker: LoggedBroker, parsed: ParsedLine) -> None:
+        """Add HandleFetchError: the line is all that the fetcher prints of the response."""
         _response(broker, parsed, "HandleFetchError", {"error": code})
         broker.close(parsed)
 

@@ -1,4 +1,10 @@
-"""Lines of a leader, and of the metadata thread that makes leaders and followers.
+"""Handlers of the lines of a leader, and of the metadata thread that makes leaders and followers.
+
+A handler (HANDLERS, by kind of line) reads the values of a ParsedLine, changes what is known of the replica in
+`broker.replicas`, and begins a step, an event in the making, or adds fields to the step that its thread has open on this
+partition (LoggedBroker: `begin`, `opened`, `add`, `close`). Lines come in the order of the log. To *look* at the high
+watermark is to check whether it can be raised (Partition#maybeIncrementLeaderHW): a look prints one line, if it raises or
+not. A fetch is *counted* when the leader records its fetch offset as the follower's log end.
 
 Rules of this file
 
@@ -37,29 +43,33 @@ from tidegauge.traces.kafka_logs.nodes.logged_broker import (
 from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine, broker_epochs, leos, proposal
 
 
-def _takes_effect(broker: LoggedBroker, step: LoggedStep) -> LoggedStep:
-    """Note a step whose line comes before it: it has happened when its thread prints the next one."""
+def _takes_effect_after_line(broker: LoggedBroker, step: LoggedStep) -> LoggedStep:
+    """Note that a step happens after its line, and by the next line of its thread; return the step."""
     step.takes_effect = True
     broker.add(step)
     return step
 
 
-def _becomes(broker: LoggedBroker, parsed: ParsedLine, name: str, values: Fields, leader: Fields | None = None) -> None:
-    """Begin a role, which the metadata of its partition epoch brings."""
+def _begin_role(broker: LoggedBroker, parsed: ParsedLine, name: str, values: Fields, leader: Fields | None = None) -> None:
+    """Begin the step `name` of a role, which the metadata of its partition epoch brings, with the fields `values`.
+
+    `leader` is the field of that name, for a follower: it comes first.
+    """
     epoch = parsed.number("partition_epoch")
     epochs: Fields = {"leader_epoch": parsed.number("leader_epoch"), "partition_epoch": epoch}
     step = broker.begin(parsed, name, {**(leader or {}), **epochs, **values})
     # Partition#makeFollower sets the epoch, looks for the log, and only then prints its line; whoever asks for another epoch
-    # is refused from then on (ReplicaManager#readFromLog looks at it without the lock).
-    tp, begins, spoken_before = broker.log_there.pop(step.thread, ("", 0, 0))
+    # is refused from then on (ReplicaManager#readFromLog looks at it without the lock). So the step may be as early as the
+    # line of the log, if that is the last one of this thread.
+    tp, begins, spoken_before = broker.existing_log.pop(step.thread, ("", 0, 0))
     if name == "BecomeFollower" and step.thread and (tp, spoken_before) == (parsed.tp, broker.spoke):
         step.begins = begins
-    _takes_effect(broker, step).depends_on += (("metadata", parsed.tp, epoch),)
+    _takes_effect_after_line(broker, step).depends_on += (("metadata", parsed.tp, epoch),)
 
 
-def _log_there(broker: LoggedBroker, parsed: ParsedLine) -> None:
+def _log_exists(broker: LoggedBroker, parsed: ParsedLine) -> None:
     """Take `UnifiedLog already exists`: the thread has begun to change the role of the replica."""
-    broker.log_there[parsed.line.thread] = (parsed.tp, broker.begins, broker.latest)
+    broker.existing_log[parsed.line.thread] = (parsed.tp, broker.begins, broker.latest)
 
 
 def _leader(broker: LoggedBroker, parsed: ParsedLine) -> None:
@@ -71,7 +81,7 @@ def _leader(broker: LoggedBroker, parsed: ParsedLine) -> None:
     replica.isr = frozenset(parsed.ids())
     broker.learn_topic(parsed)
     fields: Fields = {"isr": parsed.ids(), "leo": replica.leo, "hw_before": replica.hw, "hw": replica.hw}
-    _becomes(broker, parsed, "BecomeLeader", fields)
+    _begin_role(broker, parsed, "BecomeLeader", fields)
 
 
 def _leader_again(broker: LoggedBroker, parsed: ParsedLine) -> None:
@@ -80,7 +90,7 @@ def _leader_again(broker: LoggedBroker, parsed: ParsedLine) -> None:
     replica.leader_epoch, replica.hw = parsed.number("leader_epoch"), parsed.number("hw")
     replica.isr = frozenset(parsed.ids())
     fields: Fields = {"isr": parsed.ids(), "hw_before": replica.hw, "hw": replica.hw, **reported(leo=replica.leo)}
-    _becomes(broker, parsed, "BecomeLeader", fields)
+    _begin_role(broker, parsed, "BecomeLeader", fields)
 
 
 def _follower(broker: LoggedBroker, parsed: ParsedLine) -> None:
@@ -89,18 +99,18 @@ def _follower(broker: LoggedBroker, parsed: ParsedLine) -> None:
     replica.leo, replica.hw, replica.leader_epoch = parsed.number("leo"), parsed.number("hw"), parsed.number("leader_epoch")
     replica.leader, replica.follows_from = parsed.number("leader"), broker.now
     fields: Fields = {"leo": replica.leo, "hw": replica.hw}
-    _becomes(broker, parsed, "BecomeFollower", fields, {"leader": or_null(replica.leader)})
+    _begin_role(broker, parsed, "BecomeFollower", fields, {"leader": or_null(replica.leader)})
 
 
 def _follower_again(broker: LoggedBroker, parsed: ParsedLine) -> None:
     """Take `Skipped the become-follower state change`: the same leader epoch with other metadata (rule 5)."""
     broker.replica(parsed.tp).leader_epoch = parsed.number("leader_epoch")
-    _becomes(broker, parsed, "BecomeFollower", {}, {"leader": or_null(parsed.number("leader"))})
+    _begin_role(broker, parsed, "BecomeFollower", {}, {"leader": or_null(parsed.number("leader"))})
 
 
 def append(broker: LoggedBroker, parsed: ParsedLine) -> None:
-    """Add an append outside a fetcher thread: records of a producer (or of a group coordinator)."""
-    _handles_another(broker, parsed.line.thread)
+    """Take `Appended message set` outside a fetcher thread: add LeaderAppend, of a producer or a group coordinator."""
+    _put_aside_fetches_of(broker, parsed.line.thread)
     broker.appenders.add(parsed.line.thread)
     replica = broker.replica(parsed.tp)
     base, end = parsed.number("rec_base"), parsed.number("rec_end")
@@ -111,6 +121,7 @@ def append(broker: LoggedBroker, parsed: ParsedLine) -> None:
         fields |= {"leader_epoch": replica.leader_epoch, "rec_epoch": replica.leader_epoch}
     replica.leo = end
     step = broker.begin(parsed, "LeaderAppend", fields | reported(leo_before=base, leo=end))
+    # The log prints this line last of those of an append: it began with the first.
     step.begins = (
         broker.log_began.pop(parsed.line.thread, step.begins) if parsed.line.thread else broker.now - LATE_MICROSECONDS
     )
@@ -120,7 +131,7 @@ def _high_watermark_risen(broker: LoggedBroker, parsed: ParsedLine) -> None:
     """Take `High watermark updated`: part of a role or ISR change, or the effect of an append or of a fetch."""
     before, after = parsed.number("hw_before"), parsed.number("hw")
     replica = broker.replica(parsed.tp)
-    # It only rises. The line of a later raise may stand before this one.
+    # The high watermark only rises; but the line of a later raise may stand before this one.
     replica.hw = after if replica.hw is None else max(replica.hw, after)
     step = broker.opened(parsed, "BecomeLeader", "HandleAlterPartitionResponse")
     # A change of role or of the ISR raises it in the same thread: the line belongs to that step.
@@ -128,39 +139,41 @@ def _high_watermark_risen(broker: LoggedBroker, parsed: ParsedLine) -> None:
         broker.add(step, hw_before=before, hw=after)
         broker.close(parsed)
         return
-    appends = broker.opened(parsed, "LeaderAppend")
-    if appends is None and not may_fetch(parsed):
+    append_step = broker.opened(parsed, "LeaderAppend")
+    if append_step is None and not may_fetch(parsed):
         return  # the line of its cause is missing (gap_detection.py)
     step = broker.step(parsed, RAISED, {"hw_before": before, "hw": after})
     key = parsed.line.thread, parsed.tp
     if not parsed.line.thread:
         step.begins = broker.now - LATE_MICROSECONDS
         return
-    # UnifiedLog prints its line when it has the new value, Partition when it has looked at everything else.
-    set_before = broker.setting.pop(key, HighWatermarkSet(after, step.begins, step.ends, broker.index))
-    index = set_before.line_index
-    if set_before.hw == after:
-        step.begins, step.ends, step.key = set_before.begins, set_before.ends, (set_before.ends - broker.tick, index, 0)
-    if appends is not None:
-        step.follows += (appends,)
+    # UnifiedLog prints its line when it has the new value, Partition only later: the raise happened by the first.
+    log_line = broker.setting.pop(key, HighWatermarkSet(after, step.begins, step.ends, broker.index))
+    index = log_line.line_index
+    if log_line.hw == after:
+        step.begins, step.ends, step.key = log_line.begins, log_line.ends, (log_line.ends - broker.tick, index, 0)
+    if append_step is not None:
+        step.follows += (append_step,)
         broker.close(parsed)  # an append looks once: the thread's next line of this kind is of a fetch
-        # This one is, too, if the line of the append that moved nothing was not logged (Partition at DEBUG).
-        broker.counted[key] = CountedFetch(step.begins, step.ends, index, append=appends)
+        # This one is, too, if the line of an append that raised nothing was not logged (Partition at DEBUG).
+        broker.counted[key] = CountedFetch(step.begins, step.ends, index, append=append_step)
         return
-    _counting(broker, key, step.begins, step.ends, index).raised = step
+    _fetch_in_progress(broker, key, step.begins, step.ends, index).raised = step
 
 
 def _high_watermark_kept(broker: LoggedBroker, parsed: ParsedLine) -> None:
-    """Close the open step, which did not raise the high watermark; if none is open, a fetch caused the line."""
+    """Take the line of a look that did not raise the high watermark: close the step that made the leader look.
+
+    If none is open, a fetch did, whose `Recorded` line is still to come.
+    """
     step = broker.opened(parsed, "BecomeLeader", "LeaderAppend", "HandleAlterPartitionResponse")
     if step is None:
-        if may_fetch(parsed):
+        # Without thread names it is unknown which fetch it was.
+        if parsed.line.thread and may_fetch(parsed):
             key = parsed.line.thread, parsed.tp
-            if not parsed.line.thread:
-                return
-            counting = _counting(broker, key, broker.begins, broker.now + broker.tick, broker.index)
-            counting.kept = (parsed, (broker.run, broker.index, 0, 0))
-            counting.recorded = dict(broker.replica(parsed.tp).recorded)
+            in_progress = _fetch_in_progress(broker, key, broker.begins, broker.now + broker.tick, broker.index)
+            in_progress.kept_line = (parsed, (broker.run, broker.index, 0, 0))
+            in_progress.recorded = dict(broker.replica(parsed.tp).recorded)
             _add_skipped_update(broker, parsed)
         return
     _add_skipped_update(broker, parsed)
@@ -172,7 +185,7 @@ def _high_watermark_kept(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _recorded(broker: LoggedBroker, parsed: ParsedLine) -> None:
-    """Take `Recorded replica r log end offset`, the last line of a counted fetch."""
+    """Take `Recorded replica r log end offset`, the last line of a counted fetch: add its HandleFetch."""
     key = (parsed.line.thread, parsed.tp)
     replica = broker.replica(parsed.tp)
     peer, log_end = parsed.number("peer"), parsed.number("remote_leo")
@@ -180,11 +193,11 @@ def _recorded(broker: LoggedBroker, parsed: ParsedLine) -> None:
     step = broker.step(parsed, "HandleFetch", recorded_fields(peer, log_end))
     counted = broker.counted.pop(key, None)
     if broker.counted:
-        # Fetches that other threads handle must not count this log end as news of their own.
+        # A log end that a look of another thread shows is not that thread's own fetch if its `Recorded` line is this one.
         for (_, tp), in_progress in broker.counted.items():
             if tp == parsed.tp:
                 in_progress.printed.add((peer, log_end))
-        _handles_another(broker, parsed.line.thread)
+        _put_aside_fetches_of(broker, parsed.line.thread)
     # The log end is printed now: it is no longer one that only a look at the high watermark shows.
     if broker.looked:
         broker.looked.pop((parsed.tp, peer, log_end), None)
@@ -200,44 +213,53 @@ def _recorded(broker: LoggedBroker, parsed: ParsedLine) -> None:
         step.begins, step.ends, step.key = counted.begins, counted.ends, (counted.ends - broker.tick, counted.index, -1)
         if counted.raised is not None:
             counted.raised.follows += (step,)
+    # The proposal to expand the ISR that this fetch made the leader send.
     expanding = broker.expanding.pop(key, None) if broker.expanding else None
     if expanding is not None and expanding.fields.get("peer") == peer:
         expanding.fields["remote_leo"] = log_end
     broker.close(parsed)
 
 
-def _handles_another(broker: LoggedBroker, thread: str) -> None:
+def _put_aside_fetches_of(broker: LoggedBroker, thread: str) -> None:
     """Put aside what a thread has printed of a fetch: it goes on with something else, so its `Recorded` line is missing.
 
-    Or there was no fetch: an append looks, too, whose records the log had already (an idempotent producer's).
+    Or there was no fetch: a produce request looks, too, whose records the log had already (an idempotent producer's).
     """
     for key in [key for key in broker.counted if key[0] == thread]:
         _put_aside(broker, broker.counted.pop(key))
 
 
-def _counting(broker: LoggedBroker, key: ThreadPartition, begins: int, ends: int, index: int) -> CountedFetch:
-    """Return what a thread has printed so far of the fetch that it handles."""
+def _fetch_in_progress(broker: LoggedBroker, key: ThreadPartition, begins: int, ends: int, index: int) -> CountedFetch:
+    """Return what a thread has printed so far of the fetch that it handles on a partition.
+
+    If it has printed nothing, the fetch begins here: it was counted after `begins` and by `ends`, before line `index`.
+    """
     counted = broker.counted.get(key)
-    # Two looks are two fetches, or an append and a fetch.
-    if counted is not None and (counted.append is not None or counted.raised is not None or counted.kept is not None):
+    # A fetch looks once. Two looks are two fetches, or an append and a fetch: the `Recorded` line of the first is missing.
+    if counted is not None and (counted.append is not None or counted.raised is not None or counted.kept_line is not None):
         _put_aside(broker, broker.counted.pop(key))
         counted = None
     return counted or broker.counted.setdefault(key, CountedFetch(begins, ends, index))
 
 
 def _put_aside(broker: LoggedBroker, counted: CountedFetch) -> None:
-    """Note the one log end that a look shows and no `Recorded` line did, of any thread: one may still print it."""
-    # `Not increasing HWM` names no log ends.
-    if counted.kept is None or "leos" not in counted.kept[0].values:
+    """Note the one log end that the look of a fetch shows and no `Recorded` line did, as `broker.looked`.
+
+    The `Recorded` line of this fetch is missing, or another thread may still print it.
+    """
+    if counted.kept_line is None:
         return
-    line, _ = counted.kept
+    line, _ = counted.kept_line
+    # `Not increasing HWM` names no log ends.
+    if "leos" not in line.values:
+        return
     log_ends = leos(line.text("leos"))
     # The leader's own log end is no fetch.
-    known = {**counted.recorded, broker.node: log_ends.get(broker.node)}
+    recorded = {**counted.recorded, broker.node: log_ends.get(broker.node)}
     unrecorded = [
         (line.tp, peer, log_end)
         for peer, log_end in log_ends.items()
-        if log_end != known.get(peer, -1) and (peer, log_end) not in counted.printed
+        if log_end != recorded.get(peer, -1) and (peer, log_end) not in counted.printed
     ]
     # Of two it is unknown which one this thread counted.
     if len(unrecorded) == 1:
@@ -245,12 +267,15 @@ def _put_aside(broker: LoggedBroker, counted: CountedFetch) -> None:
 
 
 def _no_replica(broker: LoggedBroker, parsed: ParsedLine) -> None:
-    """Note that a fetch was counted: its leader finds only afterwards that it leads no more."""
-    _counting(broker, (parsed.line.thread, parsed.tp), broker.begins, broker.now + broker.tick, broker.index)
+    """Note that a fetch was counted: its leader prints this line as it finds afterwards that it leads no more."""
+    _fetch_in_progress(broker, (parsed.line.thread, parsed.tp), broker.begins, broker.now + broker.tick, broker.index)
 
 
 def _add_skipped_update(broker: LoggedBroker, parsed: ParsedLine) -> None:
-    """Add what a leader saw that did not raise its high watermark. `Not increasing HWM` names no log ends."""
+    """Add a step with the log ends that a leader saw as it did not raise its high watermark.
+
+    order.py needs it to find the order, and drops it. `Not increasing HWM` names no log ends.
+    """
     if "leos" in parsed.values:
         step = broker.step(parsed, KEPT, {"leos": parsed.text("leos")} | reported(hw=parsed.values.get("new_hw")))
         if not parsed.line.thread:
@@ -260,7 +285,7 @@ def _add_skipped_update(broker: LoggedBroker, parsed: ParsedLine) -> None:
 def settle_all(broker: LoggedBroker) -> None:
     """Add a HandleFetch for each fetch whose `Recorded` line did not come, at the end of a process.
 
-    Of which replica it is, log ends show, if anything.
+    The log ends that its look printed may show of which replica it is.
     """
     for counted in broker.counted.values():
         # Its own raise is all that shows the fetch, which becomes one of an unknown replica.
@@ -268,8 +293,8 @@ def settle_all(broker: LoggedBroker) -> None:
             counted.raised.name = "HandleFetch"
         _put_aside(broker, counted)
     for (_, peer, leo), counted in broker.looked.items():
-        if counted.kept is not None:
-            parsed, place = counted.kept
+        if counted.kept_line is not None:
+            parsed, place = counted.kept_line
             step = broker.step(parsed, "HandleFetch", recorded_fields(peer, leo))
             step.begins, step.ends, step.key = counted.begins, counted.ends, (counted.ends - broker.tick, counted.index, -1)
             step.place = place
@@ -286,21 +311,24 @@ def _expand_isr(broker: LoggedBroker, parsed: ParsedLine) -> None:
     # Since 3.5 the proposal names the broker epoch that the leader knows of each member (KIP-903).
     broker_epoch = broker_epochs(parsed.text("sent")).get(parsed.number("peer"))
     step = broker.step(parsed, "ExpandIsr", fields | reported(broker_epoch=broker_epoch))
-    _proposed(broker, parsed, step)
+    _tie_proposal(broker, parsed, step)
     broker.expanding[parsed.line.thread, parsed.tp] = step
     if may_fetch(parsed):
-        _counting(broker, (parsed.line.thread, parsed.tp), step.begins, step.ends, broker.index)
+        _fetch_in_progress(broker, (parsed.line.thread, parsed.tp), step.begins, step.ends, broker.index)
 
 
 def _sent_again(broker: LoggedBroker, parsed: ParsedLine) -> bool:
-    """Return whether the thread that took an error as response sends its proposal again (#handleAlterPartitionError)."""
+    """Return whether a proposal is the last one again, as its thread just took an error as the response to that.
+
+    Partition#handleAlterPartitionError sends it again; it is no new proposal.
+    """
     response = broker.opened(parsed, "HandleAlterPartitionResponse")
     return response is not None and response.fields.get("error") != 0
 
 
-def _proposed(broker: LoggedBroker, parsed: ParsedLine, step: LoggedStep) -> None:
-    """Give a proposal the keys that tie it to what the controller makes of it, and to the proposal before it."""
-    keys, ignored = _proposal(parsed), broker.replica(parsed.tp).ignored
+def _tie_proposal(broker: LoggedBroker, parsed: ParsedLine, step: LoggedStep) -> None:
+    """Give a proposal's step the keys that tie it to what the controller makes of it, and to the proposal before it."""
+    keys, ignored = _proposal_keys(parsed), broker.replica(parsed.tp).ignored
     broker.proposals[parsed.line.thread, parsed.tp] = step
     # Whatever the controller did with the proposal before, whose response was ignored, it did before it answered. If that
     # was the same proposal (F3), it is the one that was accepted.
@@ -312,8 +340,8 @@ def _proposed(broker: LoggedBroker, parsed: ParsedLine, step: LoggedStep) -> Non
     broker.replica(parsed.tp).ignored = ()
 
 
-def _proposal(parsed: ParsedLine) -> tuple[Hashable, ...]:
-    """Return the keys of the proposal that a `Submitting ISR state change` line sends."""
+def _proposal_keys(parsed: ParsedLine) -> tuple[Hashable, ...]:
+    """Return the keys of the proposal that a `Submitting ISR state change` line sends (logged_broker.proposal_keys)."""
     sent = parsed.text("sent")
     members, leader_epoch, partition_epoch = proposal(sent)
     return proposal_keys(parsed.tp, leader_epoch, partition_epoch, members, broker_epochs(sent))
@@ -332,9 +360,10 @@ def _shrink_isr(broker: LoggedBroker, parsed: ParsedLine) -> None:
         return
     members, _, partition_epoch = proposal(parsed.text("sent"))
     step: LoggedStep = broker.opened(parsed, "ShrinkIsr") or broker.begin(parsed, "ShrinkIsr", {"isr": members})
-    # The values are those of the first line, under the lock; this one is printed when the lock is free again.
+    # Not `broker.add`, which would move the step here: its values are those of the first line, under the lock, and this one
+    # is printed when the lock is free again.
     step.fields["partition_epoch"] = partition_epoch
-    _proposed(broker, parsed, step)
+    _tie_proposal(broker, parsed, step)
 
 
 def _isr_refused(broker: LoggedBroker, parsed: ParsedLine) -> None:
@@ -343,7 +372,7 @@ def _isr_refused(broker: LoggedBroker, parsed: ParsedLine) -> None:
         return
     step = broker.proposals.pop((parsed.line.thread, parsed.tp), None)
     # Without thread names the last proposal may be another thread's.
-    key = _proposal(parsed)[0]
+    key = _proposal_keys(parsed)[0]
     if step is not None and {key, ("again", key)} & set(step.provides):
         _take_back(broker, parsed, step)
         broker.expanding.pop((parsed.line.thread, parsed.tp), None)
@@ -359,8 +388,8 @@ def _isr_ignored(broker: LoggedBroker, parsed: ParsedLine) -> None:
     # No response came before: the line says that a proposal was not sent, as another one was under way.
     if response is None:
         _isr_refused(broker, parsed)
-    # The controller accepted what metadata had replaced meanwhile (rule 4). Its own part did happen: the next proposal
-    # comes after it (_proposed).
+    # The controller accepted what metadata had replaced meanwhile (rule 4). The controller's part did happen: the next
+    # proposal comes after it (_tie_proposal).
     elif response.fields.get("error") == 0:
         _take_back(broker, parsed, response)
         broker.replica(parsed.tp).ignored += response.depends_on
@@ -380,13 +409,13 @@ def _take_back(broker: LoggedBroker, parsed: ParsedLine, step: LoggedStep) -> No
 def _isr_response(broker: LoggedBroker, parsed: ParsedLine) -> None:
     """Take `handled AlterPartition request`: the controller's response, an error or the ISR that is committed.
 
-    It is printed before the leader takes it over. If it does not, _isr_ignored takes the step back (rule 4).
+    The line is printed before the leader takes it over. If it does not, _isr_ignored takes the step back (rule 4).
     """
     # 4.2 names the partition by its topic id.
     tp = broker.partition_of_response(parsed)
     error, epoch = parsed.number("error"), parsed.number("partition_epoch")
     fields: Fields = {"error": error} | ({"isr": parsed.ids(), "partition_epoch": epoch} if error == 0 else {})
-    step = _takes_effect(broker, broker.begin(parsed, "HandleAlterPartitionResponse", fields, tp))
+    step = _takes_effect_after_line(broker, broker.begin(parsed, "HandleAlterPartitionResponse", fields, tp))
     if error == 0:
         broker.replica(tp).isr = frozenset(parsed.ids())
         # That ISR is committed with this partition epoch, so the controller's step came before.
@@ -412,7 +441,7 @@ def _isr_updated(broker: LoggedBroker, parsed: ParsedLine) -> None:
 HANDLERS: Mapping[str, Callable[[LoggedBroker, ParsedLine], None]] = {
     "leader": _leader,
     "leader-again": _leader_again,
-    "log-there": _log_there,
+    "log-there": _log_exists,
     "follower": _follower,
     "follower-again": _follower_again,
     "leader-high-watermark": _high_watermark_risen,

@@ -1,5 +1,9 @@
 """The state of one broker while its lines are read, and the steps that they become, before nodes are merged.
 
+The handlers of leader.py, follower.py and process.py change it line by line. Times are in microseconds of the node's clock.
+A *run* is a process of the broker, numbered from 0; a *tick* is the resolution of its times less one: a line with time t was
+written at t + tick at the latest. A leader *counts* a fetch when it records its fetch offset as the follower's log end.
+
 Rules of this file
 
 1. A LoggedStep is an event in the making: `fields` grows while more lines of the same thread add to it. Fetches that
@@ -55,14 +59,14 @@ NO_REPLICA = (*OF_ANOTHER_TOPIC, rules.NOT_LEADER_OR_FOLLOWER, rules.UNKNOWN_LEA
 
 
 class MinIsrOfLog(NamedTuple):
-    """From which place on a partition has a log, and its highest min.insync.replicas, None if that is unknown."""
+    """A log of a partition: from which place (run, line) on it is there, and its highest min.insync.replicas if known."""
 
     begin: tuple[int, int]
     highest: int | None
 
 
 def beside(key: Key, order: int) -> Key:
-    """Return the key just after (1) or before (-1) the steps with this key."""
+    """Return the key just after (`order` 1) or before (-1) the steps with this key, at the same line."""
     time, index, own_order = key
     return time, index, own_order + order
 
@@ -70,19 +74,23 @@ def beside(key: Key, order: int) -> Key:
 def proposal_keys(
     tp: str, leader_epoch: int, partition_epoch: int, isr: Iterable[int], broker_epochs: Mapping[int, int]
 ) -> tuple[Hashable, ...]:
-    """Return the key of a proposal, and one with the broker epochs of its members (KIP-903) where they are known."""
+    """Return the key of an ISR proposal, and one with the broker epochs of its members (KIP-903) if they are known.
+
+    `broker_epochs` are by broker, empty if none is known.
+    """
     key = ("proposal", tp, leader_epoch, partition_epoch, frozenset(isr))
     return (key, (*key, frozenset(broker_epochs.items()))) if broker_epochs else (key,)
 
 
 @dataclass(eq=False, slots=True)
 class LoggedStep:
-    """A step of one node on one of its replicas.
+    """A step of one node on one of its replicas (of a controller: on a partition): an event in the making.
 
-    It happened after `begins` and not after `ends` (microseconds), and after the steps that it `follows`. `thread` is that
-    of its lines, `topic_id` that of its request, or of its topic where several have one name; one that `takes_effect` comes
-    after its lines. A fetch that is counted has its `response`; a response that was sent at once `joins` the event of its
-    fetch if it was read before that. `shown_hw` is the high watermark in the response to a consumer.
+    `name` and `fields` are those of the event, `at` names its line as file:line, `time` is the stamp of that. It happened
+    after `begins` and not after `ends`, and after the steps that it `follows`. `thread` is that of its lines, `topic_id`
+    that of its request, or of its topic where several have one name; one that `takes_effect` comes after its lines. A fetch
+    that is counted has its `response`; a response that was sent at once `joins` the event of its fetch if it was read before
+    that. `shown_hw` is the high watermark in the response to a consumer. For `provides` and `depends_on` see rule 3.
     """
 
     node: int
@@ -125,7 +133,11 @@ class LoggedStep:
 
 @dataclass(eq=False, slots=True)
 class LoggedReplica:
-    """What the lines of one broker have shown of one of its replicas so far; None is unknown."""
+    """What the lines of one broker have shown of one of its replicas so far; None is unknown.
+
+    `epochs` is the epoch cache as (epoch, start offset); `recorded` has the log ends of followers that a leader has counted;
+    `loaded`: this process has loaded its log; `created`: as an empty one.
+    """
 
     leo: int | None = None
     hw: int | None = None
@@ -142,10 +154,10 @@ class LoggedReplica:
     recorded: dict[int, int] = field(default_factory=dict)
     isr: frozenset[int] = frozenset()
     ignored: tuple[Hashable, ...] = ()
-    """What responses that were ignored depend on."""
+    """The keys that responses to its proposals depend on which it ignored: the next proposal comes after them."""
 
     def led_after(self, time: int) -> bool:
-        """Return whether the replica still led after a time."""
+        """Return whether the replica may still have led after a time: it became a follower later."""
         return time < self.follows_from
 
     def forget(self) -> None:
@@ -159,10 +171,11 @@ class LoggedReplica:
         # After a gap the cache is unknown: an entry says nothing about those before it.
         if self.epochs is None:
             return
-        epochs, starts = [known for known, _ in self.epochs], [known for _, known in self.epochs]
-        keeps = rules.assign_keeps(epochs, starts, epoch, start)
-        if keeps != rules.UNDEFINED:
-            self.epochs = [*self.epochs[:keeps], (epoch, start)]
+        epochs, starts = [cached for cached, _ in self.epochs], [cached for _, cached in self.epochs]
+        number_that_stay = rules.assign_keeps(epochs, starts, epoch, start)
+        # UNDEFINED: the cache stays as it is.
+        if number_that_stay != rules.UNDEFINED:
+            self.epochs = [*self.epochs[:number_that_stay], (epoch, start)]
 
     def lacks_leader_epoch(self) -> bool:
         """Return whether the cache is known to lack the epoch of its leader, which Partition#makeLeader assigns to it."""
@@ -179,9 +192,10 @@ class LoggedReplica:
         """Truncate the cache at its start: the last entry at or below `start` stays, raised to it (#truncateFromStart)."""
         if self.epochs is None:
             return
-        covered = rules.truncate_from_start_covers([entry[1] for entry in self.epochs], start)
+        covered = rules.truncate_from_start_covers([first for _, first in self.epochs], start)
         if covered > 0:
-            self.epochs = [(self.epochs[covered - 1][0], start), *self.epochs[covered:]]
+            last_covered_epoch, _ = self.epochs[covered - 1]
+            self.epochs = [(last_covered_epoch, start), *self.epochs[covered:]]
 
     def epochs_of(self, base: int, end: int) -> list[list[int]] | None:
         """Return the epochs of the records in [base, end) as runs [epoch, first offset]; None if the cache is unknown."""
@@ -194,7 +208,9 @@ class LoggedReplica:
         # The records lie below the first entry: the cache does not say their epoch.
         if entries == 0:
             return None
-        return [[self.epochs[entries - 1][0], base], *(list(entry) for entry in self.epochs[entries:inside])]
+        # The last entry at or below `base` covers the first record; those that start inside follow.
+        epoch_of_base, _ = self.epochs[entries - 1]
+        return [[epoch_of_base, base], *(list(entry) for entry in self.epochs[entries:inside])]
 
 
 def may_fetch(parsed: ParsedLine) -> bool:
@@ -203,12 +219,15 @@ def may_fetch(parsed: ParsedLine) -> bool:
 
 
 def fetcher_key(parsed: ParsedLine) -> tuple[int, int]:
-    """Return the leader and the number of the fetcher that printed a line."""
+    """Return the leader and the fetcher number of the fetcher that printed a line; 0 if the line has no number."""
     return parsed.number("peer"), parsed.number("fetcher") if "fetcher" in parsed.values else 0
 
 
 def record_fields(replica: LoggedReplica, base: int, end: int) -> Fields:
-    """Return rec_base, rec_end and, where the cache is known, the epochs of the records."""
+    """Return the fields of the records [base, end): rec_base, rec_end and, where the epoch cache has them, their epochs.
+
+    `epochs` are runs [epoch, first offset], `rec_epoch` is the epoch of the last record.
+    """
     fields: Fields = {"rec_base": base, "rec_end": end}
     epochs = replica.epochs_of(base, end)
     if epochs is not None:
@@ -219,12 +238,12 @@ def record_fields(replica: LoggedReplica, base: int, end: int) -> Fields:
 
 
 def reported(**values: object) -> Fields:
-    """Return the fields that are known."""
+    """Return these fields without those that are None: no line reports them."""
     return {name: value for name, value in values.items() if value is not None}
 
 
 def or_null(value: int) -> int | None:
-    """Turn -1, which is undefined in logs and requests, into None."""
+    """Return None for -1, which stands for undefined in logs and requests; any other value as it is."""
     return None if value < 0 else value
 
 
@@ -249,9 +268,9 @@ def request_fields(partition: PartitionRequest, peer: int | None = None) -> Fiel
 
 @dataclass(eq=False, slots=True)
 class Send:
-    """A fetch as its sender logged it, with everything that its session asks for.
+    """A fetch as its sender `node` logged it in process `run`; `requested` has every partition that its session asks for.
 
-    A summary stands for several `requests` of its session (Line.summarizes).
+    A summary stands for several `requests` of its session (Line.summarizes). `lost`: no response to it came.
     """
 
     node: int
@@ -268,7 +287,10 @@ class Send:
 
 @dataclass(eq=False, slots=True)
 class LoggedFetcher:
-    """The fetch session of one fetcher thread; a broker has num.replica.fetchers of them for each leader."""
+    """The fetch session of one fetcher thread; a broker has num.replica.fetchers of them for each leader.
+
+    `requested` are the partitions of the session, `send` is its last request, `last` by partition the last that names it.
+    """
 
     requested: dict[str, PartitionRequest] = field(default_factory=dict)
     send: Send | None = None
@@ -279,15 +301,16 @@ class LoggedFetcher:
 class CountedFetch:
     """What a handler thread has printed of a fetch before its `Recorded replica` line: the fetch was counted before it all.
 
-    `raised` and `kept` are its lines about the high watermark, `recorded` the LEOs by replica at the latter, `printed` those
-    that other threads have printed since.
+    That was after `begins` and by `ends`; `index` is the first of the lines. `raised` is its raise of the high watermark,
+    `kept_line` (with its place) the line that it was not raised, `recorded` the LEOs by replica at that line, `printed` the
+    (replica, LEO) that other threads have printed since.
     """
 
     begins: int
     ends: int
     index: int
     raised: LoggedStep | None = None
-    kept: tuple[ParsedLine, Place] | None = None
+    kept_line: tuple[ParsedLine, Place] | None = None
     recorded: Mapping[int, int] = field(default_factory=dict)
     printed: set[tuple[int, int]] = field(default_factory=set)
     append: LoggedStep | None = None
@@ -295,7 +318,7 @@ class CountedFetch:
 
 
 class HighWatermarkSet(NamedTuple):
-    """A high watermark that a log was set to, as its line says: after `begins`, and by `ends`."""
+    """A high watermark that a log was set to, as its line (by index) says: after `begins`, and by `ends`."""
 
     hw: int
     begins: int
@@ -311,8 +334,8 @@ class LoggedBroker:
     for one step, without an id, and lines of other threads between them; but a thread works on one request at a time, and
     on a partition once in it. So thread and partition find the step that a line belongs to. `counted` are fetches whose
     `Recorded` line is still to come. `silent_since` is the time of the last line of a process that was told to stop and did
-    not log its end. `now` is the time of the current line, `begins` until when all that its thread does next was still to
-    come.
+    not log its end. `run` and `index` are the process and the number of the current line, `now` is its time; what it reports
+    happened after `begins`.
     """
 
     node: int
@@ -326,7 +349,7 @@ class LoggedBroker:
     steps: list[LoggedStep] = field(default_factory=list)
     replicas: dict[str, LoggedReplica] = field(default_factory=dict)
     forgotten: set[str] = field(default_factory=set)
-    """Partitions about which no line came since all was forgotten (gap_detection.py)."""
+    """Partitions about which no line came since all that was known of replicas was forgotten (gap_detection.py)."""
     open: dict[ThreadPartition, LoggedStep] = field(default_factory=dict)
     fetchers: dict[tuple[int, int], LoggedFetcher] = field(default_factory=dict)
     """By the leader that it fetches from, and its number: ReplicaFetcherThread-<number>-<leader>."""
@@ -336,6 +359,7 @@ class LoggedBroker:
     setting: dict[ThreadPartition, HighWatermarkSet] = field(default_factory=dict)
     """By thread and partition, the high watermark that the log set last and no line of Partition has yet."""
     expanding: dict[ThreadPartition, LoggedStep] = field(default_factory=dict)
+    """By thread and partition, the proposal to expand the ISR that a fetch caused whose `Recorded` line is still to come."""
     proposals: dict[ThreadPartition, LoggedStep] = field(default_factory=dict)
     """By thread and partition, its last proposal."""
     taking_effect: dict[str, LoggedStep] = field(default_factory=dict)
@@ -347,7 +371,7 @@ class LoggedBroker:
     began: int = -1
     """Just before the first line of the process."""
     spoke: int = -1
-    """`latest` at the line before of the current line's thread."""
+    """`latest` at the line that the current line's thread wrote before."""
     log_began: dict[str, int] = field(default_factory=dict)
     """By thread, `begins` of the first of the log's lines that it printed in a row."""
     tick: int = 0
@@ -358,12 +382,14 @@ class LoggedBroker:
     sends: list[Send] = field(default_factory=list)
     topic_ids: dict[str, str] = field(default_factory=dict)
     named: dict[str, list[tuple[tuple[int, int], str]]] = field(default_factory=dict)
-    """By topic, from which line on it has which id."""
+    """By topic, from which line (run, index) on it has which id."""
     min_isr: dict[str, int] = field(default_factory=dict)
+    """By partition, the min.insync.replicas with which its log was created."""
     min_isr_read: dict[str, int | None] = field(default_factory=dict)
+    """By topic, that of the configuration that the broker read last."""
     without_min_isr: set[str] = field(default_factory=set)
     """Partitions whose logs were created without a min.insync.replicas that the topic had before."""
-    log_there: dict[str, tuple[str, int, int]] = field(default_factory=dict)
+    existing_log: dict[str, tuple[str, int, int]] = field(default_factory=dict)
     """By thread, the partition whose log it found last, `begins` of that line, and `latest` at it."""
     deleting: dict[str, tuple[LoggedStep, int]] = field(default_factory=dict)
     """By thread, the first replica of a batch that it deletes, and `latest` at its last line."""
@@ -377,11 +403,12 @@ class LoggedBroker:
     """Such an append of a leader, of any partition: the process before was killed. `appending` threads may have made one."""
     appending: int = 0
     unlogged: list[LoggedStep] = field(default_factory=list)
-    """Those that the next process found on its disk."""
+    """Such appends that the next process found on its disk."""
     version: str = ""
     upgraded: bool = False
     """Whether its lines name more than one version."""
     clean_start: bool | None = None
+    """Whether the process found the file of a clean shutdown; None if no line says so yet."""
     stop_signal: int | None = None
     """When the process was told to stop."""
     logs_closed: bool = False
@@ -393,14 +420,14 @@ class LoggedBroker:
         return self.stop_signal is not None
 
     def replica(self, tp: str) -> LoggedReplica:
-        """Return what is known of a replica of this broker."""
-        known = self.replicas.get(tp)
-        if known is None:
-            known = self.replicas[tp] = LoggedReplica()
-        return known
+        """Return what is known of a replica of this broker; begin with nothing known if there is none."""
+        replica = self.replicas.get(tp)
+        if replica is None:
+            replica = self.replicas[tp] = LoggedReplica()
+        return replica
 
     def append_in_flight(self, tp: str) -> LoggedStep | None:
-        """Return the append that the process before may have made to a log without writing its line.
+        """Return the append that the process before may have made to a log without writing its line; None if there is none.
 
         A thread prints the line when it has appended, so a process that is killed leaves at most one a thread (SIGKILL keeps
         what was written to files). UnifiedLog#append that fails may have written the records: what fails may be the index of
@@ -409,16 +436,17 @@ class LoggedBroker:
         if tp in self.unfinished:
             return self.unfinished[tp]
         leads = tp in self.replicas and self.replicas[tp].leader == self.node
+        # Only handlers of a leader are left, as many as were running when the process was killed.
         if self.killed is None or self.clean_start is not False or not leads or not self.appending:
             return None
         return replace(self.killed, tp=tp, fields={})
 
     def unlogged_append(self, parsed: ParsedLine, tp: str = "") -> LoggedStep:
-        """Return an append at this line that is no step yet: the next load of the log shows whether it was made."""
-        made = self.step(parsed, "LeaderAppend", {}, tp)
+        """Return an append at this line that is not among the steps yet: the next load of the log shows if it was made."""
+        step = self.step(parsed, "LeaderAppend", {}, tp)
         self.steps.pop()
-        made.in_flight = True
-        return made
+        step.in_flight = True
+        return step
 
     def note_min_isr(self, tp: str, value: int | None, created: bool = False) -> None:
         """Note a min.insync.replicas that a partition has from now on; `created` says that its log is a new one."""
@@ -426,16 +454,16 @@ class LoggedBroker:
         if created or not logs:
             logs.append(MinIsrOfLog((self.run, self.index), value))
         else:
-            before = logs[-1].highest
-            logs[-1] = logs[-1]._replace(highest=None if before is None or value is None else max(before, value))
+            highest = logs[-1].highest
+            logs[-1] = logs[-1]._replace(highest=None if highest is None or value is None else max(highest, value))
 
     def partition_of_response(self, parsed: ParsedLine) -> str:
-        """Return the partition of an AlterPartition response: 4.2 names it by topic id (`<id>:0`), before `beta-0`."""
+        """Return the partition of an AlterPartition response: 4.2 names it by topic id (`<id>:0`), others by `beta-0`."""
         topic, _, partition = parsed.text("partition").rpartition(":")
         return f"{self.topic_ids.get(topic, topic)}-{partition}" if topic else partition
 
     def learn_topic(self, parsed: ParsedLine) -> None:
-        """Note the topic id that a line names."""
+        """Note the topic id that a line names for its partition's topic, if it names one."""
         if "topic_id" in parsed.values:
             topic_id, topic = parsed.text("topic_id"), parsed.tp.rpartition("-")[0]
             self.topic_ids[topic_id] = topic
@@ -446,16 +474,16 @@ class LoggedBroker:
 
     def topic_named(self, topic: str, place: tuple[int, ...]) -> str:
         """Return the topic id that lines up to a place named last for a topic; "" before the first."""
-        return next((topic_id for named, topic_id in reversed(self.named.get(topic, ())) if named <= place[:2]), "")
+        return next((topic_id for spot, topic_id in reversed(self.named.get(topic, ())) if spot <= place[:2]), "")
 
     def step(self, parsed: ParsedLine, name: str, fields: Fields, tp: str = "") -> LoggedStep:
-        """Add a step at this line."""
+        """Add a step at this line, on partition `tp` or else the line's; return it."""
         line = parsed.line
         time, index = line.time, self.index
         # A fetch has a step for each partition of its session: their places are equal, and one tuple.
         if line is not self.line or self.place[1] != index:
             self.line, self.at, self.place, self.key = line, line.at, (self.run, index, 0, 0), (time, index, 0)
-        made = LoggedStep(
+        step = LoggedStep(
             self.node,
             tp or parsed.tp,
             name,
@@ -468,19 +496,20 @@ class LoggedBroker:
             key=self.key,
             thread=line.thread,
         )
-        self.steps.append(made)
+        self.steps.append(step)
         if self.forgotten:
-            self.forgotten.discard(made.tp)
-        return made
+            self.forgotten.discard(step.tp)
+        return step
 
     def counts_from(self, parsed: ParsedLine) -> int:
-        """Return the time after which the fetch that a line is about was counted."""
+        """Return the time after which the fetch was counted that the line's thread handles on its partition."""
         counted = self.counted.get((parsed.line.thread, parsed.tp))
         return self.begins if counted is None else counted.begins
 
     def begin_process(self, times: Sequence[int]) -> None:
-        """Forget the clock of the process before. `times` are those of its lines: 3.x prints milliseconds."""
+        """Begin a process with lines at these `times`: forget what bounded the steps of the one before."""
         self.began = self.latest = times[0] - 1
+        # 3.x prints milliseconds.
         self.tick = resolution(times) - 1
         self.spoken.clear()
         self.log_began.clear()
@@ -489,7 +518,7 @@ class LoggedBroker:
     def read_line(self, line: Line, index: int) -> None:
         """Advance to a line: it bounds when its thread did what it prints, and what it printed before."""
         self.index, self.now = index, line.time
-        # What a thread did before its first line is bounded by the first line of its process only.
+        # What a thread did before its first line is bounded only by the begin of its process.
         self.spoke = self.spoken.get(line.thread, self.began)
         # Without thread names nothing is known but that the line is there.
         self.begins = min(self.spoke, line.time - 1) if line.thread else line.time - 1
@@ -502,6 +531,7 @@ class LoggedBroker:
         self.spoken[line.thread] = self.latest
         if not line.thread:
             return
+        # A step that comes after its line has happened by this one, the next of its thread.
         step = self.taking_effect.pop(line.thread, None)
         if step is not None:
             step.ends = max(step.ends, line.time + self.tick)
@@ -513,20 +543,20 @@ class LoggedBroker:
                 follower.ends = max(follower.ends, line.time + self.tick)
 
     def begin(self, parsed: ParsedLine, name: str, fields: Fields, tp: str = "") -> LoggedStep:
-        """Add a step that later lines of this thread may add to."""
-        made = self.step(parsed, name, fields, tp)
-        self.open[parsed.line.thread, made.tp] = made
-        return made
+        """Add a step that later lines of this thread on its partition may add to: it is open until `close`."""
+        step = self.step(parsed, name, fields, tp)
+        self.open[parsed.line.thread, step.tp] = step
+        return step
 
     def opened(self, parsed: ParsedLine, *names: str) -> LoggedStep | None:
-        """Return the open step of this thread and partition, if there is one and it is one of `names`."""
+        """Return the open step of the line's thread and partition if it is one of `names` (none: any), else None."""
         step = self.open.get((parsed.line.thread, parsed.tp))
         return step if step is not None and (not names or step.name in names) else None
 
     def add(self, step: LoggedStep, **values: object) -> None:
-        """Add fields of the current line to a step, which happens by then: the line is its last one so far."""
+        """Add fields of the current line to a step, and put the step there; values of None are left out."""
         step.fields.update(reported(**values))
-        # A step happens with its last line: what other threads printed between its lines came before it.
+        # A step happens by its last line: what other threads printed between its lines came before it.
         step.place, step.key = (self.run, self.index, 0, 0), (self.now, self.index, 0)
         step.ends = max(step.ends, self.now + self.tick)
         if step.takes_effect and step.thread:

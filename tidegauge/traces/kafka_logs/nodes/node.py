@@ -1,4 +1,8 @@
-"""One node of a capture: its lines in order, and its steps.
+"""One node of a capture (a broker, a controller or both): its lines in order, and the steps that they become.
+
+In: the lines of a node's files, each file in its order. Each line that has a pattern becomes a ParsedLine (its kind and its
+values) and goes to the handler of its kind in leader.py, follower.py, process.py or controller.py, which adds steps, events
+in the making. A *run* is one process of the node: its lines, and its number from 0.
 
 Rules of this file
 
@@ -26,6 +30,7 @@ from tidegauge.traces.kafka_logs.parsing.request_log import NOT_KAFKAS, LoggedRe
 from tidegauge.traces.problems import Problem, shown
 
 HANDLERS = {**process.HANDLERS, **leader.HANDLERS, **follower.HANDLERS}
+"""By kind of line, the function (broker, line) that handles it."""
 
 
 # The log of a replica and another of the same name: one that is to replace it, or that was replaced.
@@ -43,13 +48,16 @@ HANDLERS = {**process.HANDLERS, **leader.HANDLERS, **follower.HANDLERS}
 #    one: then its log end is that without the records, or the high watermark is set in the old directory.
 
 _MOVER = "ReplicaAlterLogDirsThread-"
-_DIRECTORY = re.compile(r"^\[UnifiedLog partition=[^,]*, dir=([^\]]*)\]")
-_PLACED = re.compile(r"(?:Completed load of Log\(dir=|Created log for partition \S{1,260} in )([^,\s]++)")
-_OF_THE_LOOKED_UP = frozenset({"after-append", "follower-high-watermark"})
+_LOG_PREFIX = re.compile(r"^\[UnifiedLog partition=[^,]*, dir=([^\]]*)\]")
+"""The beginning of the log's own lines, with its directory."""
+_LOG_LOCATION = re.compile(r"(?:Completed load of Log\(dir=|Created log for partition \S{1,260} in )([^,\s]++)")
+"""The directory of the partition in the lines that load or create a log: `<directory>/<partition>`."""
+_OF_LOOKED_UP_LOG = frozenset({"after-append", "follower-high-watermark"})
+"""Kinds of the fetcher's lines with values of the log that it looked up (rule 3)."""
 
 
 class LogDirs:
-    """Which log of a replica a line is about; lines are given in order."""
+    """Tells which lines are about the log of a replica, and which about another log of its name; lines come in order."""
 
     def __init__(self, broker: LoggedBroker) -> None:
         """Begin with no directory known."""
@@ -58,11 +66,13 @@ class LogDirs:
         self._other: dict[str, str] = {}
         """By partition, the directory of the replica's log, and that of the other log of the same name."""
         self._replaced: dict[str, str] = {}
+        """By partition, the directory of the replica's log while another one replaces it."""
         self._last: dict[ThreadPartition, str] = {}
         """By thread and partition, the directory that the thread named last."""
         self._astride: set[ThreadPartition] = set()
-        self._first: set[ThreadPartition] = set()
-        """Threads and partitions whose response began with one log and ends with the other, or may have done so (rule 3)."""
+        """Threads and partitions whose response began with one log and ends with the other (rule 3)."""
+        self._may_be_astride: set[ThreadPartition] = set()
+        """Those whose response is the first since the log was replaced: it may be such a one."""
         self._swapped: set[str] = set()
         """Partitions whose log was replaced, and no response was seen since."""
 
@@ -73,26 +83,31 @@ class LogDirs:
         self._replaced.clear()
         self._last.clear()
         self._astride.clear()
-        self._first.clear()
+        self._may_be_astride.clear()
         self._swapped.clear()
 
     def of_replica(self, parsed: ParsedLine) -> ParsedLine | None:
-        """Return the line, or None if it is about another log than the replica's: one to come, or one that was replaced."""
-        if self._notes_directories(parsed):
+        """Return the line, or None if it is about another log than the replica's: one to come, or one that was replaced.
+
+        Lines about the move between directories itself are None, too: the replica makes no step (rule 2).
+        """
+        if self._note_directories(parsed):
             return None
         tp, key = parsed.tp, (parsed.line.thread, parsed.tp)
         message = parsed.line.message
-        directory = _DIRECTORY.match(message) if message.startswith("[UnifiedLog") else None
+        # [1] is the directory.
+        directory = _LOG_PREFIX.match(message) if message.startswith("[UnifiedLog") else None
         # The thread that moves a replica writes about the log to come only.
         if parsed.line.thread.startswith(_MOVER):
             if directory is not None:
                 self._other.setdefault(tp, directory[1])
             return None
         if parsed.kind in ("log-completed", "log-created"):
-            placed = _PLACED.match(parsed.line.message)
-            self._own[tp] = placed[1].rpartition("/")[0] if placed is not None else ""
+            location = _LOG_LOCATION.match(parsed.line.message)
+            self._own[tp] = location[1].rpartition("/")[0] if location is not None else ""
         elif parsed.kind == "log-deleted" and parsed.values.get("dir") == self._own.get(tp):
             self._own.pop(tp, None)
+        # The first directory that a log began with is the replica's; another one is that of the other log (rule 1).
         elif directory is not None and self._own.setdefault(tp, directory[1]) not in ("", directory[1]):
             self._other.setdefault(tp, directory[1])
         # Nearly always: the replica has one log.
@@ -105,20 +120,20 @@ class LogDirs:
         if parsed.kind == "log-loaded":
             named = self._last.get(key)
         if named == self._other[tp]:
-            if key in self._first:
+            if key in self._may_be_astride:
                 self._astride.add(key)
             return None
         # The next response: what it begins with is the log that the fetcher looks up now.
         if parsed.kind == "received":
             self._astride.discard(key)
-            self._first.discard(key)
+            self._may_be_astride.discard(key)
             if tp in self._swapped:
                 self._swapped.remove(tp)
-                self._first.add(key)
-        return self._of_the_looked_up(parsed) if parsed.kind in _OF_THE_LOOKED_UP else parsed
+                self._may_be_astride.add(key)
+        return self._of_looked_up_log(parsed) if parsed.kind in _OF_LOOKED_UP_LOG else parsed
 
-    def _notes_directories(self, parsed: ParsedLine) -> bool:
-        """Note that a replica is moved between directories; return whether the line is about that."""
+    def _note_directories(self, parsed: ParsedLine) -> bool:
+        """Note what a line says of the move of a replica between directories; return whether it is about that."""
         tp, key = parsed.tp, (parsed.line.thread, parsed.tp)
         if parsed.kind in ("log-created", "future-completed") and "future" in parsed.values:
             self._other[tp] = self._last[key] = parsed.text("future")
@@ -137,19 +152,24 @@ class LogDirs:
             return False
         return True
 
-    def _of_the_looked_up(self, parsed: ParsedLine) -> ParsedLine | None:
-        """Return a line of a fetcher without what it says of a log that was replaced: rule 3."""
+    def _of_looked_up_log(self, parsed: ParsedLine) -> ParsedLine | None:
+        """Return a line with values of the log that a fetcher looked up, or None if that was replaced meanwhile (rule 3).
+
+        Then the response is *astride*: its lines are about two logs.
+        """
         key = parsed.line.thread, parsed.tp
         if parsed.kind == "after-append":
-            step = self.broker.opened(parsed, "HandleFetchResponse") if key in self._first else None
-            # The line names the log end from before the append: it was appended to the other log.
-            if step is not None and step.fields.get("leo") != parsed.number("leo") == step.fields.get("leo_before"):
-                self._astride.add(key)
+            step = self.broker.opened(parsed, "HandleFetchResponse") if key in self._may_be_astride else None
+            if step is not None:
+                log_end = parsed.number("leo")
+                # It names the log end from before the append, not that after it: the records went to the other log.
+                if log_end == step.fields.get("leo_before") and log_end != step.fields.get("leo"):
+                    self._astride.add(key)
             return None if key in self._astride else parsed
         if key not in self._astride:
             return parsed
+        # The last line of the response has the other log's high watermark. The replica's is unknown until its next response.
         self._astride.discard(key)
-        # Its own is shown by the next response.
         self.broker.replica(parsed.tp).hw = None
         self.broker.close(parsed)
         return None
@@ -157,7 +177,12 @@ class LogDirs:
 
 @dataclass(eq=False)
 class Node:
-    """A node: its lines and requests, and what they show. `kinds` counts its lines by kind."""
+    """A node: its lines and requests, and what they show.
+
+    `label` is its folder as names of its files begin with it. `kinds` counts its lines by kind, `runs` are its processes.
+    `stopped`: its last process was told to stop. `silenced`: a logger was off, so that its replicas are not judged;
+    `silenced_controller`: it did not log every change as a controller.
+    """
 
     id: int
     folder: Path
@@ -183,19 +208,20 @@ class Node:
 
     @property
     def has_replicas(self) -> bool:
-        """Whether its lines show replicas of it; they may all have been deleted since."""
+        """Return whether its lines show replicas of it; they may all have been deleted since."""
         return bool(self.broker.replicas) or any(step.name not in OF_A_CONTROLLER for step in self.broker.steps)
 
     def read(self, with_controller: bool) -> None:
-        """Turn all lines into steps, process by process.
+        """Turn all lines into steps, process by process; those of a controller only if `with_controller`.
 
         A process whose loggers ended one after the other at a shutdown is read again up to its signal to stop.
         """
         runs = incarnations(self.lines)
+        # What is known before the lines are read: to begin anew means to go back to it.
         kinds, problems, names = Counter(self.kinds), len(self.problems), dict(self.broker.topic_ids)
         version, chosen = self.broker.version, self.controller.chosen
         while (number := self._read_runs(runs, with_controller)) is not None:
-            # Its loggers ended one after the other: what some still say behind the signal is left out, and free.
+            # Its loggers ended one after the other: what some still say behind the signal is left out.
             runs[number] = _until_signal(runs[number])
             signal, ends = runs[number][-1].time, runs[number + 1][0].time if number + 1 < len(runs) else process.END
             # A response shows what such a process had done by then; only the controller's decisions are not its own.
@@ -211,7 +237,10 @@ class Node:
             self.broker.version, self.controller.chosen = version, chosen
 
     def _read_runs(self, runs: Sequence[Sequence[Line]], with_controller: bool) -> int | None:
-        """Read every process; return the number of one whose lines behind the signal to stop are not whole, if there is."""
+        """Read every process, and return None; or stop at one whose lines behind its signal to stop are not whole.
+
+        The number of that process is returned: it is to be read up to the signal only.
+        """
         detector = GapDetector(self.broker)
         for number, lines in enumerate(runs):
             self.broker.run = number
@@ -226,6 +255,7 @@ class Node:
                 return number
             # A process that closed its logs wrote the clean shutdown file; of any other the next process knows.
             clean = True if closed else next_start
+            # `end_of_run` forgets the signal.
             stop_signal, self.stopped = self.broker.stop_signal, self.broker.stopping
             detector.end_process(lines[-1], next_start, number + 1 < len(runs))
             leader.settle_all(self.broker)
@@ -251,7 +281,10 @@ class Node:
         self.requests = [request for request in self.requests if request.name != "ALTER_PARTITION"]
 
     def _read_run(self, lines: Sequence[Line], with_controller: bool, detector: GapDetector) -> ParsedLine | None:
-        """Read the lines of one process: check each for gaps, then hand it to its handler. Return the end of the process."""
+        """Read the lines of one process: check each for gaps, then hand it to its handler.
+
+        Return a line of kind "end" at which the steps of the process's end are added, None if it has no lines.
+        """
         parsed = None
         self.log_dirs.begin_process()
         detector.begin_process(
@@ -282,20 +315,20 @@ class Node:
 
 def _until_signal(lines: Sequence[Line]) -> list[Line]:
     """Return the lines of a process up to the one that says that it was told to stop."""
-    parsed = (parse_line(line) for line in lines)
-    signal = next(at for at, one in enumerate(parsed) if one is not None and one.kind == "process-stopping")
+    parsed_lines = (parse_line(line) for line in lines)
+    signal = next(at for at, parsed in enumerate(parsed_lines) if parsed is not None and parsed.kind == "process-stopping")
     return [*lines[: signal + 1]]
 
 
 def _unlike_kafka(line: Line, error: Exception) -> Problem:
-    """Make the problem for a line that begins like one of Kafka's and continues otherwise."""
+    """Return the problem of a line that begins like one of Kafka's and continues otherwise, so that a handler raised."""
     expected = f"a line of {line.logger} as Kafka has them"
     do = "the line is left out; if it is unchanged, its Kafka release is not known to this reader"
     return Problem(line.file, line.number, expected, f"{shown(line.message)} ({error})", do, lost=1)
 
 
 def _next_start(runs: Sequence[Sequence[Line]]) -> bool | None:
-    """Return whether the next process found a clean shutdown; None if its lines do not say."""
+    """Return whether the first process of `runs` found a clean shutdown; None if its lines do not say, or there is none."""
     for line in runs[0] if runs else ():
         parsed = parse_line(line)
         if parsed is not None and parsed.kind in ("clean-start", "unclean-start"):
@@ -304,7 +337,7 @@ def _next_start(runs: Sequence[Sequence[Line]]) -> bool | None:
 
 
 def changes_reported(node: Node) -> tuple[int, int, int]:
-    """Return the key by which the active controller is chosen among nodes: the largest has most to tell.
+    """Return the key by which the controller to read is chosen among nodes: the one with the largest key.
 
     First how many different partition changes its lines have; then how many processes it had, negative, as each replays the
     changes of the one before it; then how many proposals it accepted, which only the active controller prints.
@@ -314,15 +347,17 @@ def changes_reported(node: Node) -> tuple[int, int, int]:
     for line in node.lines:
         if line.logger == "ReplicationControlManager":
             if "partition" in line.message:
+                # Without the prefix `[QuorumController id=3] `.
                 changes.add(hash(line.message.partition("] ")[2]))
             accepted += "has altered ISR" in line.message
         processes += line.message.startswith("Registered signal handlers")
+    # One more if lines that are not in memory had changes (passes.py): then it has some, even if the lines here have none.
     return len(changes) + bool(node.kinds["changed"] or node.kinds["registered"]), -processes, accepted
 
 
 def node_of(files: NodeFiles) -> Node:
-    """Make a node of its files: its lines, and its requests in the order in which they were handled."""
-    lines: list[list[Line]] = []
+    """Make a node of its files: its lines in order, and its requests in the order in which they were handled."""
+    line_streams: list[list[Line]] = []
     request_streams: list[list[Line]] = []
     streams, copies = without_copies(files.streams)
     for stream in streams:
@@ -330,19 +365,20 @@ def node_of(files: NodeFiles) -> Node:
         request_streams.append(requests)
         # A request log of its own has no other lines.
         if len(requests) < len(stream):
-            lines.append([line for line in stream if not is_request(line)] if requests else stream)
+            line_streams.append([line for line in stream if not is_request(line)] if requests else stream)
     problems = [*files.problems, *copies]
-    read: list[LoggedRequest] = []
-    reader = RequestReader(min((stream[0].time for stream in lines if stream), default=0))
+    in_order: list[LoggedRequest] = []
+    reader = RequestReader(min((stream[0].time for stream in line_streams if stream), default=0))
     for line in merge_streams([stream for stream in request_streams if stream]):
         request = reader.read(line)
         if isinstance(request, Problem):
             problems.append(request)
         elif request is not None:
-            read.append(request)
+            in_order.append(request)
     # Lines are written when responses have left, in another order than the requests were handled.
-    read.sort(key=lambda request: request.handled)
-    return Node(files.id, files.folder, files.label, merge_streams([stream for stream in lines if stream]), read, problems)
+    in_order.sort(key=lambda request: request.handled)
+    lines = merge_streams([stream for stream in line_streams if stream])
+    return Node(files.id, files.folder, files.label, lines, in_order, problems)
 
 
 def topic_ids(nodes: Sequence[Node]) -> Mapping[str, str]:

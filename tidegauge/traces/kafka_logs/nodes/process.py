@@ -1,4 +1,7 @@
-"""Lines about a broker process and the loading of its logs: Start, Stop, Crash.
+"""Handlers of the lines about a broker process and the loading of its logs: Start, Stop, Crash.
+
+A handler (HANDLERS, by kind of line) reads the values of a ParsedLine, changes what is known of the broker and its replicas,
+and adds steps, events in the making.
 
 A replica starts when `Log loaded` names its high watermark; its LEO and log start come from `Completed load of Log` before
 it, or are 0 if the log was created. The epoch cache is not logged: it is carried over from the process before, truncated
@@ -30,9 +33,11 @@ END = 1 << 60
 DEFAULT_MIN_ISR = 1
 """min.insync.replicas of a topic that was made without one: Kafka's default, as no line shows another one of the broker."""
 AFTER_LINES = END - 1
-"""Where a process did what it did after its last line and before its end, in the order of these parts (Place[2])."""
+"""The line index of steps that a process made after its last line and before its end."""
 MUST_HAVE_SENT, SHOWN_BY_DISK, MUST_HAVE_ANSWERED = 1, 2, 3
-"""Requests of its own (unlogged.py), what the next process found on its disk (_served_on), requests of others."""
+"""The order of these steps (Place[2]): requests of its own (unlogged.py), what the next process found on its disk
+(_served_on), requests of others.
+"""
 
 
 def _version(broker: LoggedBroker, parsed: ParsedLine) -> None:
@@ -43,27 +48,32 @@ def _version(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _process_stopping(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Note when the process got its signal to stop."""
     broker.stop_signal = parsed.line.time
 
 
 def _logs_closed(broker: LoggedBroker, parsed: ParsedLine) -> None:  # noqa: ARG001
+    """Note that the process closed its logs: it logged to its very end, and wrote the clean shutdown file."""
     broker.logs_closed = True
 
 
 def _unclean_start(broker: LoggedBroker, parsed: ParsedLine) -> None:  # noqa: ARG001
+    """Note that the process found no clean shutdown file: the one before was killed."""
     broker.clean_start = False
 
 
 def _clean_start(broker: LoggedBroker, parsed: ParsedLine) -> None:  # noqa: ARG001
+    """Note that the process found a clean shutdown file."""
     broker.clean_start = True
 
 
 def _partition_created(broker: LoggedBroker, parsed: ParsedLine) -> None:
+    """Note the topic id with which a broker creates a partition."""
     broker.learn_topic(parsed)
 
 
 def _log_created(broker: LoggedBroker, parsed: ParsedLine) -> None:
-    """Add LoseDisk for a log that existed when the process before ended and that no line deleted."""
+    """Begin a replica with an empty log; add LoseDisk if the process before ended with a log that no line deleted."""
     before = broker.replicas.get(parsed.tp)
     # The process before had records there; a log is created only where no directory has one.
     if before is not None and not before.loaded and before.leo:
@@ -82,22 +92,26 @@ def _log_created(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _config_read(broker: LoggedBroker, parsed: ParsedLine) -> None:
-    """Add ReadConfig. The line has the whole configuration: a min.insync.replicas that is not in it is unknown."""
+    """Add ReadConfig to each replica of a topic whose min.insync.replicas changes.
+
+    The line has the whole configuration: a min.insync.replicas that is not in it is unknown.
+    """
     topic = parsed.text("topic")
-    now = parsed.number("min_isr") if "min_isr" in parsed.values else None
-    # A line that changes nothing is printed for other settings of the topic.
+    min_isr = parsed.number("min_isr") if "min_isr" in parsed.values else None
+    # The line is printed for other settings of the topic, too: then nothing changes.
     for tp in broker.replicas:
-        if tp.rpartition("-")[0] == topic and broker.min_isr_read.get(topic, broker.min_isr.get(tp)) != now:
-            broker.step(parsed, "ReadConfig", reported(min_isr=now), tp)
-            broker.note_min_isr(tp, now)
-    broker.min_isr_read[topic] = now
+        if tp.rpartition("-")[0] == topic and broker.min_isr_read.get(topic, broker.min_isr.get(tp)) != min_isr:
+            broker.step(parsed, "ReadConfig", reported(min_isr=min_isr), tp)
+            broker.note_min_isr(tp, min_isr)
+    broker.min_isr_read[topic] = min_isr
 
 
 def _log_deleted(broker: LoggedBroker, parsed: ParsedLine) -> None:
     """Take `Log for partition .. is renamed to ..-delete`: the broker has no such replica any more."""
     broker.replicas.pop(parsed.tp, None)
     step = broker.step(parsed, "DeleteReplica", {})
-    # ReplicaManager#stopPartitions removes all partitions of a batch before it renames the first log.
+    # ReplicaManager#stopPartitions removes all partitions of a batch before it renames the first log. So each of them goes
+    # when the first does; the lines that a thread prints in a row are of one batch.
     first, spoken_before = broker.deleting.get(step.thread, (step, -1))
     if step.thread and spoken_before == broker.spoke:
         step.begins, step.ends, step.key = first.begins, first.ends, beside(first.key, 1)
@@ -107,7 +121,10 @@ def _log_deleted(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _log_completed(broker: LoggedBroker, parsed: ParsedLine) -> None:
-    """Take `Completed load of Log`: its ends show what the process before did after its last line."""
+    """Take `Completed load of Log`, which names the log's start and end.
+
+    What goes beyond the lines of the process before was done after its last line: it becomes steps of that.
+    """
     replica = broker.replica(parsed.tp)
     had_leader = replica.leader is not None  # after a gap the leader is unknown
     in_flight = broker.append_in_flight(parsed.tp)
@@ -115,13 +132,13 @@ def _log_completed(broker: LoggedBroker, parsed: ParsedLine) -> None:
     if in_flight is not None:
         _appended_in_flight(broker, replica, in_flight, parsed.number("leo"))
     elif broker.silent_since is not None and had_leader and replica.leo is not None:
-        moved = replica.log_start is not None and replica.log_start < parsed.number("log_start")
+        start_moved = replica.log_start is not None and replica.log_start < parsed.number("log_start")
         # More on disk than lines say: what it did without lines becomes one step.
-        if replica.leo < parsed.number("leo") or moved:
+        if replica.leo < parsed.number("leo") or start_moved:
             _served_on(broker, parsed, replica, (replica.leo, parsed.number("leo")), broker.silent_since)
             # What it became while the process served without lines is unknown.
             replica.last_hw = None
-        if moved:
+        if start_moved:
             step = broker.step(parsed, "LogStartMoved", {"log_start": parsed.number("log_start")})
             step.time, step.place = broker.silent_since, _after_lines(broker, broker.silent_since)
             replica.truncate_epochs_at_start(parsed.number("log_start"))
@@ -131,13 +148,17 @@ def _log_completed(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _appended_in_flight(broker: LoggedBroker, replica: LoggedReplica, step: LoggedStep, end: int) -> None:
-    """Give an append whose line is missing its records, as far as the log that is loaded has more than lines say."""
-    # It is no failed append and no fetcher's: one of the handlers was making it when the process was killed (_killed).
+    """Give the append `step`, whose line is missing, its records: those that the loaded log, which ends at `end`, has more.
+
+    If it has no more, the append was not made.
+    """
+    # It is no failed append and no fetcher's: one of the handlers was making it when the process was killed (_note_killed).
     if broker.unfinished.pop(step.tp, None) is None and replica.leo is not None and replica.leo < end:
         broker.appending -= 1
     if replica.leo is None or replica.leo >= end:
         return
     step.fields |= {"leo_before": replica.leo, "leo": end, **record_fields(replica, replica.leo, end)}
+    # It is not among the steps yet, as it was not known whether it was made (LoggedBroker.unlogged_append).
     if step.in_flight:
         step.fields.pop("epochs", None)
         broker.steps.append(step)
@@ -147,40 +168,44 @@ def _appended_in_flight(broker: LoggedBroker, replica: LoggedReplica, step: Logg
 def _served_on(
     broker: LoggedBroker, parsed: ParsedLine, replica: LoggedReplica, records: tuple[int, int], time: int
 ) -> None:
-    """Add a step for `records` (from, to) that the process before appended after its last line, as a leader or a follower.
+    """Add a step for what the process before did after its last line, as a leader or a follower.
 
-    They are none if only the high watermark moved. What the high watermark became meanwhile is unknown.
+    `records` are the first offset and the end of what it appended, none if only the high watermark moved; what that became
+    is unknown. `time` is that of the last line.
     """
     base, end = records
-    leads = replica.leader == broker.node
     fields = reported(rec_base=base, rec_end=end, leo_before=base, leo=end)
-    if not leads:
-        fields |= reported(peer=replica.leader, error=0)
+    if replica.leader != broker.node:
         if base < end:
             replica.epochs = None  # the epochs of the records are unknown
-    led = "LeaderAppend" if base < end else "HandleFetch"  # of an unknown replica
-    step = broker.step(parsed, led if leads else "HandleFetchResponse", fields if base < end or not leads else {})
-    step.time, step.place = time, _after_lines(broker, time)
-    if not leads:  # the response to one of these, or to one before the last line
+        step = broker.step(parsed, "HandleFetchResponse", fields | reported(peer=replica.leader, error=0))
+        # The response to a request from before the last line, or to one that unlogged.py adds.
         step.depends_on += (("handled", broker.node, broker.run - 1),)
+    elif base < end:
+        step = broker.step(parsed, "LeaderAppend", fields)
+    else:
+        # A fetch raised the high watermark, of which replica is unknown.
+        step = broker.step(parsed, "HandleFetch", {})
+    step.time, step.place = time, _after_lines(broker, time)
 
 
 def _after_lines(broker: LoggedBroker, time: int) -> Place:
-    """Return the place of what the disk shows of the process before, which is after the unlogged sends."""
+    """Return the place of a step that the disk shows of the process before: after its last line and its unlogged sends."""
     return (broker.run - 1, AFTER_LINES, SHOWN_BY_DISK, time)
 
 
 def _log_loaded(broker: LoggedBroker, parsed: ParsedLine) -> None:
-    """Start a replica, after what the process before must have done since its last line."""
+    """Take `Log loaded`, which names the checkpointed high watermark: add Start."""
     replica = broker.replica(parsed.tp)
-    # The checkpoint is written last, so a higher one than the last line shows that the process served on.
-    had_leader, last = replica.leader is not None, replica.last_hw
+    # A process writes the checkpoint last: one above the high watermark of its last line shows that it served on without
+    # lines. That it had a leader, and a log end, must be known: after a gap they are not.
+    had_leader, last_hw = replica.leader is not None, replica.last_hw
     if (
         broker.silent_since is not None
         and had_leader
         and replica.leo is not None
-        and last is not None
-        and last < parsed.number("hw")
+        and last_hw is not None
+        and last_hw < parsed.number("hw")
     ):
         _served_on(broker, parsed, replica, (replica.leo, replica.leo), broker.silent_since)
     replica.hw, replica.loaded, replica.last_hw = parsed.number("hw"), True, None
@@ -197,6 +222,7 @@ def _log_loaded(broker: LoggedBroker, parsed: ParsedLine) -> None:
         ),
     )
     replica.created = False
+    # Its log was created without the min.insync.replicas that its topic had: from here on it is unknown.
     if parsed.tp in broker.without_min_isr:
         broker.without_min_isr.discard(parsed.tp)
         broker.step(parsed, "ReadConfig", {})
@@ -217,39 +243,46 @@ HANDLERS: Mapping[str, Callable[[LoggedBroker, ParsedLine], None]] = {
 }
 
 
-def _killed(broker: LoggedBroker, last: ParsedLine) -> None:
-    """Note what threads may have been appending when their process was killed, behind its last line.
+def _note_killed(broker: LoggedBroker, last: ParsedLine) -> None:
+    """Note what threads may have been appending when their process was killed, behind its `last` line.
 
     Each handler may have one append without a line: `appending` counts them, `killed` is the step that such an append
-    becomes.
+    becomes. A fetcher's append is `unfinished`.
     """
+    # The response was received, and no line says that its records were appended.
     for (_, tp), step in broker.open.items():
         if step.name == "HandleFetchResponse" and "rec_base" not in step.fields:
             broker.unfinished[tp] = step
     handlers = {thread for thread in broker.spoken if REQUEST_HANDLER in thread} | broker.appenders
+    # The partition is not known yet: append_in_flight fills it in.
     broker.killed = broker.unlogged_append(last, "-")
     broker.killed.thread = ""
+    # Its thread began it after the thread's last line; without thread names only the usual delay bounds that.
     began = (broker.spoken[thread] if thread else last.line.time - LATE_MICROSECONDS for thread in handlers)
     broker.killed.begins = min(began, default=last.line.time - LATE_MICROSECONDS)
     broker.appending = len(handlers)
 
 
 def end_of_run(broker: LoggedBroker, last: ParsedLine | None, followed: bool, clean: bool | None) -> None:
-    """End a process: Stop if it was told to stop, Crash if another one follows, else it still runs."""
+    """End a process: add Stop to its replicas if it was told to stop, Crash if another process follows, else nothing.
+
+    `last` is its last line, None if it has none; `clean`: whether it wrote the clean shutdown file, None if unknown.
+    """
     broker.killed = None
     if last is not None and followed and not broker.stopping:
-        _killed(broker, last)
+        _note_killed(broker, last)
     if last is not None and (broker.stopping or followed):
         name = "Stop" if broker.stopping else "Crash"
-        logged: dict[str, bool] = {}
+        # By partition, whether its steps in this process leave it with a replica.
+        has_replica: dict[str, bool] = {}
         for step in broker.steps:
             if step.run == broker.run:
-                gone = logged.get(step.tp) is False and step.name != "Start"
-                logged[step.tp] = not gone and step.name != "DeleteReplica"
+                stays_deleted = has_replica.get(step.tp) is False and step.name != "Start"
+                has_replica[step.tp] = not stays_deleted and step.name != "DeleteReplica"
         for tp, replica in broker.replicas.items():
             # Also a replica that has steps only: the line that loads it may be missing. Not one that was deleted, of which
             # another thread had lines still to write.
-            if logged.get(tp, replica.loaded):
+            if has_replica.get(tp, replica.loaded):
                 step = broker.step(last, name, reported(clean=clean) if broker.stopping else {}, tp)
                 step.place = (broker.run, END, 0, 0)
                 step.depends_on += (("handled", broker.node, broker.run),)
@@ -277,10 +310,11 @@ def end_of_run(broker: LoggedBroker, last: ParsedLine | None, followed: bool, cl
 
 
 class ProcessRun:
-    """The lines of one process as a clock.
+    """The lines of one process as a clock: which line it had written by a time, in microseconds of its own clock.
 
-    `closed`: it logged until it had closed its logs. `served_on`: it was told to stop, and ended its logging before its
-    service (4.x); its loggers ended one after the other, so it has all lines only `logs_until` the signal.
+    `first` and `last` are the times of its first and last line. `closed`: it logged until it had closed its logs.
+    `served_on`: it was told to stop, and ended its logging before its service (4.x); its loggers ended one after the other,
+    so it has all lines only `logs_until` the signal. `slack` is how far two times of one moment may differ as printed.
     """
 
     def __init__(self, number: int, lines: Sequence[Line], stop_signal: int | None, closed: bool) -> None:
@@ -300,13 +334,14 @@ class ProcessRun:
         self.last = latest
         self.logs_until = latest if closed or stop_signal is None else stop_signal
         self._epochs: dict[str, list[tuple[int, int | None]]] = {}
+        """By partition, from which line index on its replica has which leader epoch, None if that is unknown."""
 
     def index(self, time: int) -> int:
         """Return the last line written by `time`; -1 before the first."""
         return bisect_right(self._times, time) - 1
 
     def place(self, time: int) -> Place:
-        """Return the place after the last line written by `time`."""
+        """Return the place of a request at `time`: after the last line that was written by then."""
         return (self.number, self.index(time), 1, time)
 
     def mark(self, steps: Sequence[LoggedStep]) -> None:

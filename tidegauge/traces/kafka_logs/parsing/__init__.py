@@ -1,1 +1,1 @@
-"""What stands in the files: where they lie, how their lines are laid out, what each line says."""
+"""Parse the files of brokers: the layout of their lines, the lines, and what each line says."""

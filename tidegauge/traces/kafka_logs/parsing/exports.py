@@ -1,5 +1,9 @@
 """Undo what mail, terminals and exports of log platforms do to a whole file, so that each log line is one line again.
 
+In: the content of a file. Out: the same content if it is no export, else one with a log line, or a *document*, per line. A
+document is a JSON object with the line and its *writer* (the host, pod or container), `{"log": .., "pod_name": ..}`, which
+layout.py unwraps. A text is *wrapped* if its long lines were broken into several.
+
 Rules of this file
 
 1. A log line stands where it began, empty lines fill up: the numbers of lines stay those of the file. Only a line of several
@@ -41,29 +45,36 @@ _LIST = re.compile(r"\[\s*(?=\{)")
 _BETWEEN = re.compile(r"[\s,]*")
 _QUOTES = " \t>|"
 _QUOTE = re.compile(r"^(?:(?:> ?)++|\| )")
+"""What mail, or a table in a wiki, puts before a quoted line."""
 _PREFIX = re.compile(r"(?=[^\d\[]{0,40}[A-Za-z])[\w.\-/]{2,60} *\|")
+"""What docker compose puts before a line: `broker-1 |`."""
 _HYPHEN = re.compile(r"\w-$")
 _OF_AN_EXCEPTION = re.compile(
     r"[ \t>|]*+(?:[^\sA-Za-z]{1,40}|[^\s.]{0,80}(?:\.\w{1,8})?[:\-|>])?\s*+"
     r"(?:at [\w$.]+\.[\w$]|Caused by|\.\.\. \d+ more|(?:[a-z]\w*+\.)++\w*(?:Exception|Error)\b)"
 )
-"""Behind the number of the line, or the file that it was found in."""
-_DUMPED = re.compile(
+"""A line of a stack trace; behind the number of the line, or the file that it was found in."""
+_OF_A_DUMP = re.compile(
     r"[ \t>|]*+(?:(?:baseOffset|offset|Starting offset|Log starting offset|Snapshot end offset): ?\d"
     r"|Dumping \S|Found |payload:)"
 )
-_BEGINS_SO = re.compile(
+"""A line of kafka-dump-log."""
+_BEGINS_LINE = re.compile(
     r"[ \t>|*`\[({\"]*(?:(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b|%\d\|\d{10}|\$ \w"
     r"|(?:\d{13}|1\d{9}\.\d{1,9})\b(?=.{0,60}?\b(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b))"
 )
+"""The beginning of a log line that has no time of the day at its beginning: a level, librdkafka's `%7|time`, a Unix time."""
 _CLOCK = re.compile(r"(?<!\d)\d\d?:\d\d:\d\d(?!\d)")
 """Every date of a log line has a time of the day; a number alone may be an offset."""
 _CONTEXT = re.compile(r"[ \t>|]*\[[A-Z]\w{2,40} (?:id|nodeId|brokerId|partition|topic)=")
 """What Kafka's LogContext puts before a message: where nobody wrote a date, a line begins with it."""
 _SOFT_BREAK = re.compile(rb"=\r?\n")
 _CODED, _NOT_CODED = re.compile(rb"=([0-9A-F]{2})"), re.compile(rb"=(?![0-9A-F]{2}|\r?\n)")
-_GOES_ON = re.compile(rb"^(?!\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|\tat |\n|\Z)", re.MULTILINE)
+"""Of quoted-printable: the break of a wrapped line, a coded byte, and an equals sign that is neither."""
+_MAY_CONTINUE = re.compile(rb"^(?!\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|\tat |\n|\Z)", re.MULTILINE)
+"""A line that begins neither as one of Kafka's own layout nor as one of a stack trace."""
 _BYTES = re.compile(rb'"MESSAGE" ?: ?\[\d')
+"""A message of journald as a list of bytes."""
 _OF_A_CONTAINER = re.compile(r"(?P<head>\S{10,40} (?P<stream>stdout|stderr)) (?P<part>[PF]) ")
 """What CRI writes before a line, or before a part of one that it divides."""
 _FIELDS = re.compile(rb"(?:__CURSOR|__REALTIME_TIMESTAMP)=|---\r?\n\w+:")
@@ -75,6 +86,7 @@ _HEADING = re.compile(
 )
 """Where the lines of another file or host begin: `tail`, Ansible, a loop of `ssh`."""
 _DEEPEST = 8
+"""Levels of a document that are searched for lines."""
 _SPACES = {
     "\u00a0": " ",
     "&nbsp;": " ",
@@ -89,7 +101,10 @@ _SPACED = re.compile("|".join(_SPACES))
 
 
 def may_be_restored(content: bytes) -> bool:
-    """Return whether a file may be an export, by its first bytes: an export is restored up to a larger size than a text."""
+    """Return whether a file may be an export (documents, fields or a table), by its beginning.
+
+    An export is restored up to a larger size than a text.
+    """
     head = content[:2048].lstrip(b"\xef\xbb\xbf \t\r\n")
     # JSON: restored unless its first document is a line of a log as it is, or an event of a trace.
     if head[:1] == b"{":
@@ -107,17 +122,16 @@ def may_be_restored(content: bytes) -> bool:
 
 
 def restored(content: bytes) -> bytes:
-    """Return a file as it was before it was exported, wrapped or quoted; itself if it was not."""
+    """Return the content of a file as it was before it was exported, wrapped or quoted; itself if it was not."""
     if may_be_restored(content):
         text = content.decode("utf-8-sig", "replace")
         if len(content) > MOST_DOCUMENTS:
             return content
-        return (
-            (_of_fields(text) if _FIELDS.match(content) else None) or _of_documents(text) or _of_rows(text) or text
-        ).encode()
+        of_fields = _of_fields(text) if _FIELDS.match(content) else None
+        return (of_fields or _of_documents(text) or _of_rows(text) or text).encode()
     # Most files: every line begins as Kafka's own layout begins it, so that none goes on in the next.
     plain = content.isascii() and b"\r" not in content and b"&nbsp;" not in content
-    if len(content) > MOST_WRAPPED or (plain and not _GOES_ON.search(content)):
+    if len(content) > MOST_WRAPPED or (plain and not _MAY_CONTINUE.search(content)):
         return content
     # Quoted-printable, as mail encodes a text: `=3D` is a sign, and `=` at the end of a line joins it with the next.
     if _SOFT_BREAK.search(content) and not _NOT_CODED.search(content):
@@ -141,29 +155,34 @@ def restored(content: bytes) -> bytes:
 
 
 def _join_parts(texts: list[str]) -> None:
-    """Join the parts of a container's line where it began: `2026-01-01T.. stdout P ..` goes on in the next of its stream."""
+    """Join, in place, the parts of a container's line where it began; the other parts become empty.
+
+    `2026-01-01T.. stdout P ..` goes on in the next line of its stream, up to one with F.
+    """
+    # By stream, the position of the line whose last part is to come.
     began: dict[str, int] = {}
     for at, text in enumerate(texts):
-        found = _OF_A_CONTAINER.match(text)
-        if found is None:
+        match = _OF_A_CONTAINER.match(text)
+        if match is None:
             continue
-        first = began.pop(found["stream"], at) if found["part"] == "F" else began.setdefault(found["stream"], at)
+        first = began.pop(match["stream"], at) if match["part"] == "F" else began.setdefault(match["stream"], at)
         if first != at:
-            texts[first] = texts[first].rstrip("\r") + text[found.end() :]
+            texts[first] = texts[first].rstrip("\r") + text[match.end() :]
             texts[at] = ""
-        elif found["part"] == "P":
-            texts[at] = f"{found['head']} F {text[found.end() :]}"
+        elif match["part"] == "P":
+            texts[at] = f"{match['head']} F {text[match.end() :]}"
 
 
 # Headings: the lines below one are of the file, or the host, that it names.
 
 
 def _below_headings(texts: list[str]) -> list[str]:
-    """Return the lines below headings as documents that name their writer; the texts themselves if there are no two.
+    """Return the lines below headings as documents that name their writer; the texts themselves without two headings.
 
     A heading is a line such as `==> broker-1/server.log <==` (tail) that names the file, and so the writer, of the lines
-    below.
+    below. The heading itself becomes an empty line.
     """
+    # Each heading has a name in one of several groups: `lastgroup` is the one that matched.
     headings = {at: match for at, text in enumerate(texts) if (match := _HEADING.fullmatch(text.strip())) is not None}
     names = {match[match.lastgroup or 0] for match in headings.values()}
     if len(names) < 2:
@@ -183,21 +202,24 @@ def _below_headings(texts: list[str]) -> list[str]:
 
 
 def _of_fields(text: str) -> str | None:
-    """Return each record that is a field per line (journald's export, Google's YAML) as a document with line and writer."""
-    found: list[tuple[int, str]] = []
+    """Return a file whose records have a field per line (journald's export, Google's YAML) with a document per record.
+
+    None if no record has a log line.
+    """
+    documents: list[tuple[int, str]] = []
     at = 0
     for record in re.split(r"(?<=\n)(?:---\r?\n|(?=\r?\n\w+=))", text):
         fields = {pair[1]: pair[2].strip() for pair in _PAIR.finditer(record)}
         line = fields.get("MESSAGE") or _of_yaml(fields.get("textPayload") or fields.get("message") or "")
         writer = fields.get("_HOSTNAME") or fields.get("pod_name") or ""
         if line:
-            found.append((at, _dumped({"log": line, "pod_name": writer.strip("'")})))
+            documents.append((at, _dumped({"log": line, "pod_name": writer.strip("'")})))
         at = text.find(record, at) + len(record)
-    return _at_their_lines(text, iter(found)) if found else None
+    return _at_their_lines(text, iter(documents)) if documents else None
 
 
 def _of_yaml(text: str) -> str:
-    """Return what a scalar of YAML says."""
+    """Return the text of a scalar of YAML, which may be quoted."""
     if text[:1] == text[-1:] == "'" and len(text) > 1:
         return text[1:-1].replace("''", "'")
     try:
@@ -210,27 +232,33 @@ def _of_yaml(text: str) -> str:
 
 
 def _of_documents(text: str) -> str | None:
-    """Return each document that has a log line as one line; None if there is no such list of documents."""
+    """Return a file of JSON objects, which may take several lines each, with each document that has a log line on one line.
+
+    None if no object of the file, nor of a list in it, has one.
+    """
     if text.lstrip()[:1] not in ("{", "["):
         return None
     starts = [0, *(match.end() for _, match in zip(range(_ATTEMPTS), _LIST.finditer(text), strict=False))]
     # A list of documents first: each has a place of its own in the file, what is deep in one document has not.
-    for within in (_within, _deep):
+    for documents_in in (_within, _deep):
         for start in starts:
-            first = [document for _, whole in islice(_decoded(text, start), _SHOWN) for document in within(whole)]
+            first = [document for _, value in islice(_decoded(text, start), _SHOWN) for document in documents_in(value)]
             if any(map(is_of_a_log, first)):
                 # One after the other: the documents of 64 MB at once may be some GB.
-                documents = ((at, _dumped(document)) for at, whole in _decoded(text, start) for document in within(whole))
+                documents = (
+                    (at, _dumped(document)) for at, value in _decoded(text, start) for document in documents_in(value)
+                )
                 return _at_their_lines(text, documents)
     return None
 
 
 def _dumped(document: Mapping[str, Any]) -> str:
+    """Write a document on one line."""
     return json.dumps(document, ensure_ascii=False)
 
 
 def _decoded(text: str, start: int) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the objects from a position on, with the positions where they begin, as far as they are objects."""
+    """Yield the JSON objects from a position on, each with the position where it begins, up to what is no object."""
     decoder, at = json.JSONDecoder(), start
     while True:
         between = _BETWEEN.match(text, at)
@@ -246,7 +274,8 @@ def _decoded(text: str, start: int) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _within(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the documents with a log line that a document is, or has as pairs of a time and a line (Loki)."""
+    """Yield the JSON object itself if it has a log line, as a document; of Loki's streams, which have several, each line."""
+    # Loki: a stream's labels, and pairs of a time and a line.
     if isinstance(pairs := value.get("values"), list) and isinstance(stream := value.get("stream"), dict):
         yield from (
             {"line": pair[1], "labels": stream}
@@ -254,16 +283,19 @@ def _within(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
             if isinstance(pair, list) and len(pair) > 1 and isinstance(pair[1], str)
         )
     elif isinstance(printed := value.get("MESSAGE"), list) and all(
-        isinstance(one, int) and 0 <= one < 256 for one in printed
+        isinstance(byte, int) and 0 <= byte < 256 for byte in printed
     ):
-        # journald writes a line with a colour as its bytes
+        # journald writes a line with a colour as a list of its bytes
         yield {"log": bytes(printed).decode("utf-8", "replace"), "pod_name": str(value.get("_HOSTNAME", ""))}
     elif document_with_a_line(value):
         yield value
 
 
 def _deep(value: Any, writer: str = "", depth: int = 0) -> Iterator[dict[str, Any]]:
-    """Yield the lines anywhere in a document (OpenTelemetry, Datadog, Azure, Ansible), with the nearest writer above."""
+    """Yield a document for each line anywhere in a JSON value, with the nearest writer above it.
+
+    Such are the exports of OpenTelemetry, Datadog, Azure and Ansible. `writer` and `depth` are those of the value.
+    """
     if depth > _DEEPEST:
         return
     if isinstance(value, list):
@@ -277,10 +309,12 @@ def _deep(value: Any, writer: str = "", depth: int = 0) -> Iterator[dict[str, An
     # OpenTelemetry's log record.
     if isinstance(body, dict) and isinstance(body.get("stringValue"), str):
         yield {"log": body["stringValue"], "pod_name": writer}
+    # Azure: a table with its columns and rows.
     elif isinstance(names := value.get("columns"), list) and isinstance(rows := value.get("rows"), list):
         head = [str(name.get("name")) if isinstance(name, dict) else str(name) for name in names]
         for row in rows:
             yield from _deep(dict(zip(head, row, strict=False)) if isinstance(row, list) else row, writer, depth + 1)
+    # Ansible: the output of a task.
     elif isinstance(lines := value.get("stdout_lines"), list):
         yield from ({"log": str(line), "pod_name": writer} for line in lines)
     elif document_with_a_line(value) or isinstance(value.get("LogEntry"), str):
@@ -299,27 +333,30 @@ def _deep(value: Any, writer: str = "", depth: int = 0) -> Iterator[dict[str, An
 
 
 def _writer_in(value: Mapping[str, Any]) -> str:
-    """Return the writer that a document names, also as an attribute of its resource."""
+    """Return the writer that a JSON object names in a field, or in an attribute of its resource; "" if it names none."""
     attributes = value.get("resource", {}).get("attributes") if isinstance(value.get("resource"), dict) else None
-    named = {**value}
+    fields = {**value}
     # OpenTelemetry: a list of {"key": .., "value": {"stringValue": ..}}.
     for attribute in attributes if isinstance(attributes, list) else ():
         if isinstance(attribute, dict) and isinstance(attribute.get("value"), dict):
-            named[str(attribute.get("key"))] = attribute["value"].get("stringValue")
-    lower = {re.sub(r"[^a-z]", "", name.lower()): text for name, text in named.items() if isinstance(text, str)}
-    return next((text for part in WRITERS for name, text in lower.items() if part in name and 0 < len(text) <= 200), "")
+            fields[str(attribute.get("key"))] = attribute["value"].get("stringValue")
+    letters = {re.sub(r"[^a-z]", "", name.lower()): text for name, text in fields.items() if isinstance(text, str)}
+    return next((text for part in WRITERS for name, text in letters.items() if part in name and 0 < len(text) <= 200), "")
 
 
 def _at_their_lines(text: str, documents: Iterator[tuple[int, str]]) -> str:
-    """Write documents where they began: `documents` has each with its position in the text."""
-    lines, written = io.StringIO(), 0
-    number = before = 0
+    """Return a text with as many lines as `text`, in which each document stands on the line where it began (rule 1).
+
+    `documents` has each with its position in `text`, in order; several of one line take the lines after it, too.
+    """
+    lines, lines_written = io.StringIO(), 0
+    line_number = counted_to = 0
     for at, document in documents:
-        number += text.count("\n", before, at)
-        before = at
-        lines.write("\n" * (number - written) + document + "\n")
-        written = max(number, written) + 1
-    lines.write("\n" * (text.count("\n") + 1 - written))
+        line_number += text.count("\n", counted_to, at)
+        counted_to = at
+        lines.write("\n" * (line_number - lines_written) + document + "\n")
+        lines_written = max(line_number, lines_written) + 1
+    lines.write("\n" * (text.count("\n") + 1 - lines_written))
     return lines.getvalue()[:-1]
 
 
@@ -327,7 +364,7 @@ def _at_their_lines(text: str, documents: Iterator[tuple[int, str]]) -> str:
 
 
 def _dialect(text: str) -> str | None:
-    """Return what separates the columns of a table that begins so; None for a text that is none."""
+    """Return the delimiter of the columns of a table that begins with `text`; None for a text that is no table."""
     head = text.partition("\n")[0]
     # The head of a table has names only; a time, a level or JSON in the first line is a log.
     if not head.strip() or _CLOCK.search(head) or _LEVEL.search(head) or "{" in head or _OF_A_TOPIC.search(head):
@@ -335,14 +372,16 @@ def _dialect(text: str) -> str | None:
     for delimiter in ",;\t":
         if delimiter not in head or max(map(len, head.split(delimiter))) > _LONGEST_NAME:
             continue
-        rows = list(islice(_rows(text, delimiter), 3))
-        if len(rows) > 1 and len({len(row) for _, row in rows[: 2 if len(text) > 1500 else 3]}) == 1 and all(rows[0][1]):
+        rows = [row for _, row in islice(_rows(text, delimiter), 3)]
+        # In a longer text the third row may not be whole: only its beginning is given.
+        widths = {len(row) for row in rows[: 2 if len(text) > 1500 else 3]}
+        if len(rows) > 1 and len(widths) == 1 and all(rows[0]):
             return delimiter
     return None
 
 
 def _rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows, each with its position in the text, as far as they are rows."""
+    """Yield the rows of a table, each with its position in the text, up to what is no row."""
     # The csv module counts lines; where a row begins is what was read before it.
     source = io.StringIO(text, newline="")
     reader, begin = csv.reader(iter(source.readline, ""), delimiter=delimiter), 0
@@ -356,48 +395,53 @@ def _rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _of_rows(text: str) -> str | None:
-    """Return each row of a table as a document with the line and its writer; None for a text that is no table."""
+    """Return a table with a head with each row as a document of its line and writer; None for a text that is no table."""
     delimiter = _dialect(text[:4096])
     if delimiter is None:
         return None
     (_, head), *first = islice(_rows(text, delimiter), _SAMPLE)
     sample = [row for _, row in first if len(row) == len(head)]
-    shown = sample[:_SHOWN]
-    if not shown:
+    first_rows = sample[:_SHOWN]
+    if not first_rows:
         return None
     columns = range(len(head))
     # The column with the longest texts has the lines.
-    message = max(columns, key=lambda column: sum(min(len(row[column]), 500) for row in shown))
-    dated = [column for column in columns if column != message and all(date_in(row[column]) is not None for row in shown)]
-    levels = [column for column in columns if all(_LEVEL.fullmatch(row[column].strip().upper()) for row in shown)]
-    writer = _writer_column(head, sample, {message, *dated, *levels})
+    message = max(columns, key=lambda column: sum(min(len(row[column]), 500) for row in first_rows))
+    dates = [
+        column for column in columns if column != message and all(date_in(row[column]) is not None for row in first_rows)
+    ]
+    levels = [column for column in columns if all(_LEVEL.fullmatch(row[column].strip().upper()) for row in first_rows)]
+    writer = _writer_column(head, sample, {message, *dates, *levels})
     # 13/1/2026 is no month: then the day stands first in all of them.
-    american = not any(re.match(r"(?:1[3-9]|[23]\d)/", row[column]) for column in dated for row in shown)
+    american = not any(re.match(r"(?:1[3-9]|[23]\d)/", row[column]) for column in dates for row in first_rows)
 
     def line_of(row: list[str]) -> str:
         """Return a row as a document of its line and writer."""
         line = row[message]
         # The platform has taken time and level off the line, and gives them columns of their own: put them back.
-        if date_in(line[:80]) is None and dated:
-            time = date_in(row[dated[0]], american=american)
+        if date_in(line[:80]) is None and dates:
+            time = date_in(row[dates[0]], american=american)
             level = row[levels[0]].strip().upper() if levels else ""
             line = f"[{iso(time)}] {level + ' ' if level and not _LEVEL.match(line) else ''}{line}" if time else line
-        writing = {} if writer is None else {"pod_name": re.sub(r"[^\w.\-/]+", " ", row[writer]).strip()}
-        return _dumped({"log": line, **writing})
+        pod_name = {} if writer is None else {"pod_name": re.sub(r"[^\w.\-/]+", " ", row[writer]).strip()}
+        return _dumped({"log": line, **pod_name})
 
     rows = islice(_rows(text, delimiter), 1, None)
     return _at_their_lines(text, ((at, line_of(row)) for at, row in rows if len(row) == len(head)))
 
 
 def _writer_column(head: Sequence[str], rows: Sequence[Sequence[str]], others: set[int]) -> int | None:
-    """Return the column that names the writer: by its own name, else the one with few and short names."""
-    left = [column for column in range(len(head)) if column not in others and all(row[column].strip() for row in rows)]
+    """Return the column that names the writer, by the head of the column, else one with few names; None if there is none.
+
+    `others` are the columns that have something else.
+    """
+    candidates = [column for column in range(len(head)) if column not in others and all(row[column].strip() for row in rows)]
     for name in WRITERS:
-        for column in left:
+        for column in candidates:
             if name in re.sub(r"[^a-z]", "", head[column].lower()):
                 return column
     # A broker's name comes again and again, and there is more than one.
-    few = [column for column in left if 1 < len({row[column] for row in rows}) <= max(2, len(rows) // 3)]
+    few = [column for column in candidates if 1 < len({row[column] for row in rows}) <= max(2, len(rows) // 3)]
     return few[0] if few else None
 
 
@@ -405,7 +449,7 @@ def _writer_column(head: Sequence[str], rows: Sequence[Sequence[str]], others: s
 
 
 def unwrapped(texts: Sequence[str]) -> list[tuple[int, str]] | None:
-    """Join the lines of a text that was wrapped, each with the position of its first line; None for a text that was not."""
+    """Return the lines of a text that was wrapped, joined, each with the position of its first piece; None for any other."""
     # What stands between fences, the lines and the prose around them, has a width of its own each.
     fences = [at for at, text in enumerate(texts) if text.lstrip().startswith("```")]
     if not fences:
@@ -421,34 +465,38 @@ def unwrapped(texts: Sequence[str]) -> list[tuple[int, str]] | None:
 
 
 def _unwrapped_part(texts: Sequence[str]) -> list[tuple[int, str]] | None:
+    """Return the lines of a wrapped text without fences, as `unwrapped` does."""
     longest = max((len(text) for text in texts if " " in _QUOTE.sub("", text).strip()), default=0)
     if not _SHORTEST <= longest <= _LONGEST:
         return None
     # One in eight: the other lines of a dump are the wrapped ones.
-    dumped = sum(_DUMPED.match(text) is not None for text in texts) * 8 > len(texts)
-    # What a container puts before each line is before what continues a line, too.
-    prefix = next((found[0] for text in texts if (found := _PREFIX.match(text)) is not None), None)
+    is_dump = sum(_OF_A_DUMP.match(text) is not None for text in texts) * 8 > len(texts)
+    # docker compose's prefix stands before each line, and before nothing that continues one.
+    prefix = next((match[0] for text in texts if (match := _PREFIX.match(text)) is not None), None)
     undated = not any(_CLOCK.search(text) for text in texts)
     begins = [
-        _begins(text, dumped)
+        _begins(text, is_dump)
         or (undated and _CONTEXT.match(text) is not None)
         or (prefix is not None and text.startswith(prefix))
         for text in texts
     ]
-    # A line was broken where its next word had no place, or, by a terminal, where it was full.
-    continues = [
-        at > 0
-        and not begins[at]
-        and not _OF_AN_EXCEPTION.match(text)
-        and len(texts[at - 1].rstrip()) + 1 + len(_QUOTE.sub("", text).lstrip().partition(" ")[0])
-        > longest - 1 - (len(text) - len(text.lstrip(" ")))
-        for at, text in enumerate(texts)
-    ]
+
+    def continues_line(at: int) -> bool:
+        """Return whether a text continues the line before it, which had no place for the text's first word."""
+        text = texts[at]
+        if at == 0 or begins[at] or _OF_AN_EXCEPTION.match(text):
+            return False
+        first_word = _QUOTE.sub("", text).lstrip().partition(" ")[0]
+        indent = len(text) - len(text.lstrip(" "))
+        return len(texts[at - 1].rstrip()) + 1 + len(first_word) > longest - 1 - indent
+
+    continues = [continues_line(at) for at in range(len(texts))]
     broken = sum(continues)
     begun = sum(begin and bool(text.strip(_QUOTES)) for begin, text in zip(begins, texts, strict=True))
     # Long lines that happen to end near the limit are few; a text that was wrapped breaks at least one line in ten.
     if not broken or not begun or broken * 10 < begun:
         return None
+    # A terminal breaks a line where it is full, mail between words.
     by_a_terminal = 2 * sum(len(texts[at - 1]) == longest for at, loose in enumerate(continues) if loose) > broken
     return _joined(texts, begins, continues, longest if by_a_terminal else None)
 
@@ -456,10 +504,14 @@ def _unwrapped_part(texts: Sequence[str]) -> list[tuple[int, str]] | None:
 def _joined(
     texts: Sequence[str], begins: Sequence[bool], continues: Sequence[bool], width: int | None
 ) -> list[tuple[int, str]]:
-    """Join each text that `continues` a line to it; `width` is that of the terminal that wrapped them, None for mail."""
-    # Not what else may look like a quote: a terminal may break `->` in two.
+    """Join each text that `continues` a line to it; return each line with the position of its first text.
+
+    `begins` says which texts begin a line. `width` is that of the terminal that wrapped them, None for mail.
+    """
+    # The quote before most lines is taken off what continues them. Not what else may look like a quote: a terminal may break
+    # `->` in two.
     quotes = Counter(
-        found[0] if (found := _QUOTE.match(text)) else "" for text, begin in zip(texts, begins, strict=True) if begin
+        match[0] if (match := _QUOTE.match(text)) else "" for text, begin in zip(texts, begins, strict=True) if begin
     )
     quote = quotes.most_common(1)[0][0]
     indented = min((len(text) - len(text.lstrip(" ")) for text in texts if text.strip()), default=0)
@@ -477,19 +529,20 @@ def _joined(
             continue
         before, after = joined[-1][1], text[indented:].removeprefix(quote)
         if width is not None:
-            # Of a line that is not full, the space at its end was lost.
+            # If a line is not full, it ended with a space, which was lost.
             before += " " if len(texts[at - 1]) < width and not after.startswith(" ") else ""
         else:
             before, after = before.rstrip(), after.lstrip(" \t")
+            # Mail breaks behind a hyphen without a space.
             before += "" if _HYPHEN.search(before) else " "
         joined[-1] = joined[-1][0], before + after
     return joined
 
 
-def _begins(text: str, dumped: bool) -> bool:
-    """Return whether a text is the first of a line: of a log, or with `dumped` of a dump; an empty text begins one, too."""
+def _begins(text: str, is_dump: bool) -> bool:
+    """Return whether a text begins a line: of a log, or if `is_dump` of kafka-dump-log; an empty text does, too."""
     if not text.strip(_QUOTES):
         return True
-    if dumped:
-        return _DUMPED.match(text) is not None
-    return bool(_BEGINS_SO.match(text) or _CLOCK.search(text[:80]))
+    if is_dump:
+        return _OF_A_DUMP.match(text) is not None
+    return bool(_BEGINS_LINE.match(text) or _CLOCK.search(text[:80]))

@@ -1,5 +1,10 @@
 """Find the layout of a log file from its first thousand lines: a pattern of log4j2 or JSON, and the wrappers around it.
 
+An *entry* is a line taken apart: time, thread, message, logger. An *envelope* is a pattern of log4j2 compiled to a regular
+expression. A *wrapper* is what a container, a journal or a log platform adds around a line; the *writer* (source) of a
+line is the host, pod or container that wrote it, where a wrapper names it. In: texts of lines. Out: a Layout, which makes
+entries of them.
+
 Rules of this file
 
 1. The layouts that Kafka ships and that docs/kafka-logs.md asks for are tried first.
@@ -33,7 +38,7 @@ from tidegauge.util.input_limits import longest_line
 Entry = tuple[int, str, str, str]
 """(time, thread, message, logger without its package)"""
 
-_LONG = {
+_SHORT_NAMES = {
     "date": "d",
     "level": "p",
     "le": "p",
@@ -45,11 +50,27 @@ _LONG = {
     "message": "m",
     "msg": "m",
 }
-_NOTHING = frozenset({"n", "ex", "exception", "throwable", "xEx", "xThrowable", "xException", "rEx", "rThrowable", "nopex"})
-_NESTED = frozenset({"highlight", "style", "clr", "notEmpty", "varsNotEmpty", "variablesNotEmpty"})
+_EMPTY_CONVERSIONS = frozenset(
+    {"n", "ex", "exception", "throwable", "xEx", "xThrowable", "xException", "rEx", "rThrowable", "nopex"}
+)
+_WITH_PATTERN = frozenset({"highlight", "style", "clr", "notEmpty", "varsNotEmpty", "variablesNotEmpty"})
 _CONVERSION = re.compile(r"%(?:%|(?P<width>-?0?\d*(?:\.-?\d+)?)(?P<word>[A-Za-z]+))")
+"""Conversions in their short form; those that print nothing in a line; those whose first option is a pattern; any other."""
 _WORDS = sorted(
-    {*_LONG, *_NOTHING, *_NESTED, *"dptcmnxXMLFlrNKCuT", "pid", "processId", "sn", "tid", "threadId", "tp", "marker", "mdc"}
+    {
+        *_SHORT_NAMES,
+        *_EMPTY_CONVERSIONS,
+        *_WITH_PATTERN,
+        *"dptcmnxXMLFlrNKCuT",
+        "pid",
+        "processId",
+        "sn",
+        "tid",
+        "threadId",
+        "tp",
+        "marker",
+        "mdc",
+    }
     | {"markerSimpleName", "class", "method", "line", "file", "location", "hostName", "uuid", "nano", "relative", "MDC"},
     key=len,
     reverse=True,
@@ -58,7 +79,7 @@ _WORDS = sorted(
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """A pattern as a regular expression; `begins` matches the part before the message."""
+    """A pattern as a regular expression for a `line` without its end; `begins` matches the part before the message."""
 
     pattern: str
     dates: Dates
@@ -118,7 +139,10 @@ def _linear(regex: str) -> str:
 
 
 def _regex(pattern: str, date_formats: list[Dates], dates: Dates | None) -> str:
-    """Return the expression for lines of a log4j2 pattern. The formats of its dates are appended to `date_formats`."""
+    """Return the expression for lines of a log4j2 pattern. The formats of its dates are appended to `date_formats`.
+
+    `dates`, if given, stands for the format of its dates.
+    """
     regex, at = "", 0
     while at < len(pattern):
         conversion = _CONVERSION.match(pattern, at)
@@ -140,12 +164,12 @@ def _regex(pattern: str, date_formats: list[Dates], dates: Dates | None) -> str:
         options, at = _options(pattern, conversion.start("word") + len(word))
         # A width such as that of `%-5p` pads with spaces on one side.
         padded = r" *{} *" if conversion["width"] else "{}"
-        regex += padded.format(_part(_LONG.get(word, word), options, pattern[at : at + 1], date_formats, dates))
+        regex += padded.format(_part(_SHORT_NAMES.get(word, word), options, pattern[at : at + 1], date_formats, dates))
     return regex
 
 
 def _options(pattern: str, at: int) -> tuple[list[str], int]:
-    """Parse the options `{..}{..}` of a conversion, which may nest; return them with the position after the last."""
+    """Return the options `{..}{..}` of a conversion at position `at`, and the position after them; braces may nest."""
     options = []
     while pattern[at : at + 1] == "{":
         depth, end = 1, at + 1
@@ -164,13 +188,16 @@ _LONGEST_NAME = 256
 
 
 def _part(word: str, options: list[str], following: str, date_formats: list[Dates], dates: Dates | None) -> str:
-    """Return the expression for one conversion: `word` is its short name, `following` the next character of the pattern."""
+    """Return the expression for one conversion: `word` is its short name, `following` the next character of the pattern.
+
+    For `date_formats` and `dates` see `_regex`.
+    """
     if word == "d":
         date_formats.append(dates or of_java(options[0] if options else ""))
         return f"(?P<time>{date_formats[-1].regex})"
-    if word in _NOTHING:
+    if word in _EMPTY_CONVERSIONS:
         return ""
-    if word in _NESTED:
+    if word in _WITH_PATTERN:
         return _regex(options[0] if options else "", date_formats, dates)
     # As long as the text that follows does not begin: a thread `SIGTERM handler` ends at its bracket. And not longer than
     # a name is: behind the message, each place where it may begin would else be tried to the end of the line.
@@ -228,6 +255,7 @@ def _time(fields: dict[str, Any]) -> int | None:
 
 
 def _first(fields: dict[str, Any], names: tuple[str, ...]) -> object:
+    """Return the first of the named fields that is a text; None if there is none."""
     return next((value for name in names if isinstance(value := _get(fields, name), str)), None)
 
 
@@ -268,11 +296,14 @@ class Wrapper(NamedTuple):
 
 
 def _behind(regex: str) -> Callable[[str], Inner | None]:
-    """Return the unwrap function of a prefix; its group `source` is the writer, `partial` marks a line that goes on."""
+    """Return the unwrap function of the wrapper that puts a prefix before a line, which matches `regex`.
+
+    Its group `source` is the writer; `partial` is CRI's mark, F for a whole line, P for a part that the next one continues.
+    """
     prefix = re.compile(regex)
 
     def unwrap(text: str) -> Inner | None:
-        """Take the prefix off; a line of CRI with the mark `P` is a part that the next one continues."""
+        """Take the prefix off; None for a line without it."""
         match = prefix.match(text)
         if match is None:
             return None
@@ -296,7 +327,8 @@ def _container(text: str) -> Inner | None:
     if not isinstance(fields.get("log"), str):
         return None
     source = next((str(name) for key in _PODS if isinstance(name := _get(fields, key), str)), "")
-    # Docker cuts at 16 KB: a part that does not end with a line break goes on in the next document.
+    # Docker splits lines at 16 KB: a part that does not end with a line break goes on in the next document. One that names
+    # no stream is not Docker's.
     return Inner(fields["log"].removesuffix("\n"), fields["log"].endswith("\n") or "stream" not in fields, source)
 
 
@@ -305,11 +337,12 @@ _EXPORTED = (
     *("jsonPayload.MESSAGE", "result._raw", "_raw", "line", "message", "msg", "body", "content", "@message", "MESSAGE"),
 )
 """Where platforms put a line as it was printed: Elastic, Google Cloud, Splunk, Loki, CloudWatch."""
-_EXPORTED_FROM = (
+_EXPORTED_WRITERS = (
     *(f"_source.{name}" for name in _PODS),
     *("resource.labels.pod_name", "result.host", "labels.pod", "labels.host", "@logStream", "logStreamName", "host.name"),
     *("_source.host.name", "source_host", "hostname", "_HOSTNAME", "HOSTNAME", *_PODS),
 )
+"""Where they put who wrote it."""
 
 
 WRITERS = ("pod", "host", "container", "instance", "logstream", "broker", "node", "source")
@@ -322,27 +355,28 @@ def document_with_a_line(fields: dict[str, Any]) -> bool:
 
 
 def is_of_a_log(fields: dict[str, Any]) -> bool:
-    """Return whether a document is of a log: its text has a time and a level, or it has a level."""
+    """Return whether a JSON document is of a log: a text of it has a time and a level, or a field of it is a level."""
     texts = [text for key in (*_EXPORTED, "log") if isinstance(text := _get(fields, key), str)]
-    if any(map(_A_LINE.search, texts)) or any(_get(fields, key) for key in ("level", "log.level", "severity")):
+    if any(map(_LOG_LINE.search, texts)) or any(_get(fields, key) for key in ("level", "log.level", "severity")):
         return True
     return bool(texts) and str(fields.get("status")).lower() in _STATUSES  # Datadog
 
 
 def _exported(text: str) -> Inner | None:
-    """Unwrap a document of a log platform that has the line as a text."""
+    """Unwrap a JSON document of a log platform that has the line as a text."""
+    # In a list of documents, one a line, a comma follows each.
     fields = document(text.rstrip(",")) if text.endswith(",") else document(text)
     if fields is None:
         return None
-    line = next((line for key in _EXPORTED if isinstance(line := _get(fields, key), str) and _A_LINE.search(line)), None)
+    line = next((line for key in _EXPORTED if isinstance(line := _get(fields, key), str) and _LOG_LINE.search(line)), None)
     if line is None:
         return None
-    source = next((name for key in _EXPORTED_FROM if isinstance(name := _get(fields, key), str)), "")
+    source = next((name for key in _EXPORTED_WRITERS if isinstance(name := _get(fields, key), str)), "")
     return Inner(line.rstrip("\n"), source=source)
 
 
 _STATUSES = ("debug", "info", "ok", "warn", "warning", "error", "critical", "emergency")
-_A_LINE = re.compile(r"\d\d:\d\d:\d\d\S{0,20} .{0,60}?\b(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b")
+_LOG_LINE = re.compile(r"\d\d:\d\d:\d\d\S{0,20} .{0,60}?\b(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b")
 _NAME = re.compile(r"[A-Za-z][\w.\-]{1,80}")
 
 
@@ -354,7 +388,7 @@ def _table(text: str) -> Inner | None:
         fields = next(csv.reader([text], strict=True), [])
     except csv.Error:
         return None
-    column = next((column for column, field in enumerate(fields) if _A_LINE.search(field[:120])), None)
+    column = next((column for column, field in enumerate(fields) if _LOG_LINE.search(field[:120])), None)
     # A line of a log may have commas, too: a row begins with a quote or with the digits of a time.
     if column is None or len(fields) == 1 or not text.startswith(('"', *"0123456789")):
         return None
@@ -366,15 +400,15 @@ _QUOTE = re.compile(r"(?:(?:>|&gt;) ?)+")
 
 
 def _quoted(text: str) -> Inner | None:
-    """Unwrap a line that mail or Markdown quotes (`> ..`, backticks), HTML's escapes undone."""
+    """Unwrap a line that mail or Markdown quotes (`> ..`, backticks), and undo HTML's escapes."""
     quote = _QUOTE.match(text)
-    left = text[quote.end() :] if quote is not None else text
-    bare = left.strip()
-    ticked = len(bare) > 2 and bare[0] == bare[-1] == "`"
+    unquoted = text[quote.end() :] if quote is not None else text
+    bare = unquoted.strip()
+    in_backticks = len(bare) > 2 and bare[0] == bare[-1] == "`"
     # Nothing to take off: neither quoted, nor with an escape such as `&gt;`.
-    if quote is None and not ticked and "&" not in text:
+    if quote is None and not in_backticks and "&" not in text:
         return None
-    return Inner(html.unescape(bare.strip("`") if ticked else left))
+    return Inner(html.unescape(bare.strip("`") if in_backticks else unquoted))
 
 
 _LABELS = re.compile(rf"{_STAMP} \{{([^}}]{{0,4000}})\}} ")
@@ -400,11 +434,13 @@ def _prefixed(text: str) -> Inner | None:
     match = _PREFIX.match(text)
     if match is None:
         return None
+    # `server.log:17:` is a file and the number of a line, as grep prints them.
     name = _NUMBERED.sub("", match[1].strip())
     return Inner(text[match.end() :], source=name if _WRITER.fullmatch(name) else "")
 
 
 def _plain(text: str) -> Inner | None:
+    """Unwrap a line with the colours of a terminal."""
     return Inner(_ANSI.sub("", text)) if "\x1b" in text else None
 
 
@@ -441,6 +477,8 @@ class Peeled(NamedTuple):
 
 @dataclass(slots=True)
 class _OpenLine:
+    """A line that is put together from its parts; `whole` when its last part is there. Too long a line has no parts."""
+
     position: int
     source: str
     parts: list[str]
@@ -460,27 +498,29 @@ class Peeler:
         self._wrappers = wrappers
         self._position = 0
         self._waiting: deque[_OpenLine] = deque()
+        """Lines that were not returned yet, in the order in which they began."""
         self._open: dict[str, _OpenLine] = {}
+        """By writer, the line whose next part is to come."""
         self._longest = longest_line()
         self.dropped: list[int] = []
 
     def feed(self, texts: Sequence[str]) -> Peeled:
         """Unwrap the next lines; return those that are complete, and have no incomplete one before them."""
         for text in texts:
-            left, whole, source = text, True, ""
+            inner, whole, source = text, True, ""
             for wrapper in self._wrappers:
-                unwrapped = wrapper.unwrap(left)
+                unwrapped = wrapper.unwrap(inner)
                 if unwrapped is not None:
-                    left, whole, source = unwrapped.text, whole and unwrapped.whole, unwrapped.source or source
+                    inner, whole, source = unwrapped.text, whole and unwrapped.whole, unwrapped.source or source
             # The parts of a long line of one writer may have lines of other writers between them.
             line = self._open.pop(source, None)
             if line is None:
                 line = _OpenLine(self._position, source, [])
                 self._waiting.append(line)
             self._position += 1
-            line.size += len(left)
+            line.size += len(inner)
             if line.size <= self._longest:
-                line.parts.append(left)
+                line.parts.append(inner)
             else:
                 line.parts.clear()
             line.whole = whole
@@ -514,6 +554,7 @@ MOST_WAITING = 100_000
 
 
 LOOKED_AT, LOOKED_AT_FIRST = 1000, 20
+"""Lines from which a layout is found, and those of which one has Kafka's own if the file has."""
 DATED = 20
 """One line in so many has a date at least."""
 DOCUMENTED, KAFKAS = "[%d] %p [%t] %m (%c)%n", "[%d] %p %m (%c)%n"
@@ -543,6 +584,7 @@ PATTERNS = (
 )
 """The patterns of Kafka, of its distributions (Strimzi's has the thread at the end), and of log4j2's own examples."""
 
+"""What stands in brackets before a message of Kafka, and is no thread."""
 _NO_THREAD = re.compile(r"[^\]]*=|Partition |ReplicaFetcherManager on |LeaderEpochCache |Controller \d|GroupCoordinator \d")
 
 
@@ -557,29 +599,29 @@ class Layout:
 
 
 def of_envelope(pattern: Envelope, wrappers: tuple[Wrapper, ...] = ()) -> Layout:
-    return Layout(_named(pattern.pattern, wrappers), wrappers, pattern.entry, pattern.begins.match)
+    """Return the layout of lines of a pattern, within wrappers (the outermost first)."""
+    return Layout(_layout_name(pattern.pattern, wrappers), wrappers, pattern.entry, pattern.begins.match)
 
 
 def find(texts: Sequence[str], pattern: str | None = None) -> Layout | None:
     """Find the layout of a file that begins with `texts`; None if there is none. `pattern` is that of --layout."""
     sample = list(islice((text for text in texts if text.strip()), LOOKED_AT))
-    # KAFKAS reads lines of DOCUMENTED, too, with the thread as part of the message: so the thread decides between them.
-    if pattern is None and any(_READY[1].entry(text) for text in sample[:LOOKED_AT_FIRST]):
-        return (
-            _READY[0]
-            if 10 * sum(map(_has_thread, sample)) >= 9 * sum(_begins(text) is not None for text in sample)
-            else _READY[1]
-        )
-    return _look(sample, pattern)
+    if pattern is None and any(_KAFKAS_LAYOUT.entry(text) for text in sample[:LOOKED_AT_FIRST]):
+        # KAFKAS reads lines of DOCUMENTED, too, with the thread as part of the message: so the thread decides between them.
+        # Nine lines in ten must have one.
+        begun = sum(_KAFKAS_LAYOUT.begins(text) is not None for text in sample)
+        return _DOCUMENTED_LAYOUT if 10 * sum(map(_has_thread, sample)) >= 9 * begun else _KAFKAS_LAYOUT
+    return _find_any(sample, pattern)
 
 
 def _has_thread(text: str) -> bool:
+    """Return whether a line of `[time] LEVEL ..` goes on with a thread in brackets, not with a message that begins so."""
     thread = _THREAD.match(text)
     return thread is not None and _NO_THREAD.match(thread[1]) is None
 
 
-def _look(sample: list[str], given_pattern: str | None) -> Layout | None:
-    """Find the layout of a sample, peeling off one wrapper after the other until the line is Kafka's."""
+def _find_any(sample: list[str], given_pattern: str | None) -> Layout | None:
+    """Find the layout of a sample, peeling off one wrapper after the other until the lines are Kafka's; None if never."""
     wrappers: tuple[Wrapper, ...] = ()
     while True:
         layout = _pattern(sample, wrappers, given_pattern) or (_json(sample, wrappers) if given_pattern is None else None)
@@ -593,13 +635,13 @@ def _look(sample: list[str], given_pattern: str | None) -> Layout | None:
 
 
 def unwrapped_texts(texts: Sequence[str], wrapper: Wrapper) -> list[str]:
-    """Return lines without a wrapper."""
+    """Return lines without a wrapper, their parts joined."""
     peeler = Peeler((wrapper,))
     return [*peeler.feed(texts).texts, *peeler.end().texts]
 
 
 def _peel(sample: list[str], wrappers: tuple[Wrapper, ...]) -> tuple[Wrapper, list[str]] | None:
-    """Find the wrapper that most lines have; return it with the unwrapped lines."""
+    """Find the next wrapper, beside `wrappers`, that most lines have; return it with the unwrapped lines."""
     for wrapper in WRAPPERS:
         if wrapper in wrappers:
             continue
@@ -612,32 +654,37 @@ def _peel(sample: list[str], wrappers: tuple[Wrapper, ...]) -> tuple[Wrapper, li
 
 def _json(sample: Sequence[str], wrappers: tuple[Wrapper, ...]) -> Layout | None:
     """Return the JSON layout if it reads at least half of the sample."""
-    read = sum(entry(text) is not None for text in sample)
-    if not sample or read < 0.5 * len(sample):
+    entries = sum(entry(text) is not None for text in sample)
+    if not sample or entries < 0.5 * len(sample):
         return None
-    return Layout(_named("JSON", wrappers), wrappers, entry, re.compile(r"\s*\{").match)
+    return Layout(_layout_name("JSON", wrappers), wrappers, entry, re.compile(r"\s*\{").match)
 
 
 def _pattern(sample: Sequence[str], wrappers: tuple[Wrapper, ...], given_pattern: str | None) -> Layout | None:
-    """Find the pattern that reads most lines, and at least half of those that begin with a date."""
-    best: tuple[float, Envelope] | None = None
+    """Find the pattern that reads most lines, and at least half of those that begin as it does; None if none does.
+
+    `given_pattern` is the user's: no other is tried.
+    """
+    best: Envelope | None = None
+    best_score = 0.0
     for candidate in (envelope(given_pattern),) if given_pattern is not None else _candidates(sample):
-        read = [entry for text in sample if (entry := candidate.entry(text)) is not None]
-        named = sum(_NO_THREAD.match(thread) is None for _, thread, _, _ in read)
+        entries = [entry for text in sample if (entry := candidate.entry(text)) is not None]
+        # Entries whose thread is the beginning of a message do not count.
+        right_thread = sum(_NO_THREAD.match(thread) is None for _, thread, _, _ in entries)
         # A line without its thread cannot be tied to the other lines of its request: prefer a pattern that has it.
-        score = named * (1.1 if "%t" in candidate.pattern else 1.0)
-        if score and (best is None or score > best[0]):
-            best = score, candidate
-    # A pattern that the user gave is taken if it reads anything.
-    if best is None or (
-        given_pattern is None and best[0] < 0.5 * sum(best[1].begins.match(text) is not None for text in sample)
-    ):
+        score = right_thread * (1.1 if "%t" in candidate.pattern else 1.0)
+        if score > best_score:
+            best, best_score = candidate, score
+    if best is None:
         return None
-    return of_envelope(best[1], wrappers)
+    # A pattern that the user gave is taken if it reads anything.
+    if given_pattern is None and best_score < 0.5 * sum(best.begins.match(text) is not None for text in sample):
+        return None
+    return of_envelope(best, wrappers)
 
 
 def _candidates(sample: Sequence[str]) -> Sequence[Envelope]:
-    """Return each pattern with the two date formats that most lines begin with."""
+    """Return each pattern of PATTERNS with the two date formats that most lines begin with."""
     # Stack traces have no date, nor has the configuration that a broker prints as it starts: of the first thousand lines two
     # thirds and more. Any text may have a line that begins with a number.
     begun = {way: sum(re.match(rf"\[?{way.regex}", text) is not None for text in sample) for way in WAYS}
@@ -645,10 +692,10 @@ def _candidates(sample: Sequence[str]) -> Sequence[Envelope]:
     return [envelope(pattern, way) for way in ways[:2] for pattern in PATTERNS]
 
 
-def _named(pattern: str, wrappers: tuple[Wrapper, ...]) -> str:
+def _layout_name(pattern: str, wrappers: tuple[Wrapper, ...]) -> str:
+    """Return the name of a layout as the summary has it: `JSON behind kubernetes`; the innermost wrapper first."""
     return " behind ".join((pattern, *(wrapper.name for wrapper in reversed(wrappers))))
 
 
-_READY = (of_envelope(envelope(DOCUMENTED)), of_envelope(envelope(KAFKAS)))
-_begins = _READY[1].begins
+_DOCUMENTED_LAYOUT, _KAFKAS_LAYOUT = of_envelope(envelope(DOCUMENTED)), of_envelope(envelope(KAFKAS))
 _THREAD = re.compile(r"\[[^\]]*\] [A-Z]+ \[([^\]]*)\] ")

@@ -1,4 +1,10 @@
-"""Read log files as lines: in blocks, compressed or not, half-written or not, in whatever layout."""
+"""Read log files as lines: in blocks, compressed or not, half-written or not, in whatever layout.
+
+A *piece* is bytes of any length, a *block* bytes up to a line break, of which there is one in memory at a time; a *text* is
+a line of the file as it stands there, a `Line` one that the file's layout (layout.py) could take apart. What cannot be read
+becomes a Problem in the list that the caller passes; `label` is the name of the file there. `behind` is the text after the
+last one of a block, None at the end of the file.
+"""
 
 import re
 from codecs import getincrementaldecoder
@@ -36,20 +42,21 @@ BLOCK = 4 << 20
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _GZIP = b"\x1f\x8b"
 KNOWN = "|".join(sorted({re.escape(logger) for _, logger, _ in TABLE}))
+"""A pattern for the loggers whose lines the reader knows."""
 
 
 def blocks(path: Path, label: str, problems: list[Problem]) -> Iterator[bytes]:
-    """Yield the content of a log file in blocks."""
+    """Yield the content of a log file in blocks: uncompressed, in UTF-8, without lines that are too long."""
     bound = LineBound()
     for piece in _restored(_in_utf8(pieces(path, label, problems))):
         content = bound.feed(piece)
         note_long_lines(bound, label, problems)
         if content:
             yield content
-    left = bound.end()
+    last_block = bound.end()
     note_long_lines(bound, label, problems)
-    if left:
-        yield left
+    if last_block:
+        yield last_block
 
 
 def note_long_lines(bound: LineBound, label: str, problems: list[Problem]) -> None:
@@ -64,7 +71,7 @@ def note_long_lines(bound: LineBound, label: str, problems: list[Problem]) -> No
 
 
 def encoding_of(content: bytes) -> str:
-    """Return the encoding of a text: UTF-16 has a mark, or every other byte of its first line is NUL."""
+    """Return the name of a text's encoding: UTF-16 has a byte order mark, or every other byte of its first line is NUL."""
     if content.startswith(UTF_16):
         return "utf-16"
     # ASCII in UTF-16: little-endian has the NUL second, big-endian first.
@@ -75,18 +82,18 @@ def encoding_of(content: bytes) -> str:
 
 
 def _restored(content: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the pieces, those of an export, or of a text that was wrapped, as they were before it."""
+    """Yield the content of a file, that of an export, or of a text that was wrapped, as it was before that (exports.py)."""
     first = next(content, b"")
     if is_binary(first):
         yield from chain([first], content)
         return
-    most, begin = (MOST_DOCUMENTS if may_be_restored(first) else MOST_WRAPPED), [first]
-    size = len(first)
-    while size <= most and (piece := next(content, b"")):
-        begin.append(piece)
+    largest = MOST_DOCUMENTS if may_be_restored(first) else MOST_WRAPPED
+    pieces_read, size = [first], len(first)
+    while size <= largest and (piece := next(content, b"")):
+        pieces_read.append(piece)
         size += len(piece)
     # What is larger is read as it is: restoring needs the whole text in memory.
-    yield restored(b"".join(begin)) if size <= most else b"".join(begin)
+    yield restored(b"".join(pieces_read)) if size <= largest else b"".join(pieces_read)
     yield from content
 
 
@@ -104,12 +111,12 @@ def _in_utf8(content: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def pieces(path: Path, label: str, problems: list[Problem]) -> Iterator[bytes]:
-    """Yield the content, uncompressed, in pieces of any length."""
+    """Yield the content of a file, uncompressed, in pieces of any length."""
     try:
         with path.open("rb") as file:
-            rest = pieces_on_disk(file, BLOCK)
-            first = next(rest, b"")
-            content = chain([first], rest)
+            following = pieces_on_disk(file, BLOCK)
+            first = next(following, b"")
+            content = chain([first], following)
             yield from unpacked(content) if first.startswith(_GZIP) else content
     except UnpackingError as error:
         do = "copy it again; what could be unpacked is read"
@@ -122,7 +129,7 @@ Positions = npt.NDArray[np.intp]
 
 
 def lines_matching(block: bytes, pattern: str) -> tuple[Positions, Positions, npt.NDArray[np.bool_]]:
-    """Return the begins and ends of the lines of a block, and which of them have a text of the pattern (RE2)."""
+    """Return the positions where the lines of a block begin and end, and which of them match `pattern` (RE2) anywhere."""
     data = np.frombuffer(block, dtype=np.uint8)
     ends = np.flatnonzero(data == ord("\n"))
     if not block.endswith(b"\n"):
@@ -134,20 +141,20 @@ def lines_matching(block: bytes, pattern: str) -> tuple[Positions, Positions, np
 
 
 def positions_read(block: bytes) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
-    """Return the numbers, begins and ends of the lines of a block that must be read.
+    """Return the numbers (from 0) of the lines of a block that must be read, and the positions where they begin and end.
 
-    The block has a layout of Kafka: `[time] .. (logger)`.
+    They are those with a known logger, and those that are not whole. The block has a layout of Kafka: `[time] .. (logger)`.
     """
     data = np.frombuffer(block, dtype=np.uint8)
-    begins, ends, known = lines_matching(block, KNOWN)
+    begins, ends, has_known_logger = lines_matching(block, KNOWN)
     last = data[np.maximum(ends - 1, 0)]
     # Files that were copied by way of Windows end their lines with CR LF.
     last = np.where(last == ord("\r"), data[np.maximum(ends - 2, 0)], last)
     whole = (data[np.minimum(begins, len(data) - 1)] == ord("[")) & (last == ord(")"))
-    read = known | ~whole
+    must_be_read = has_known_logger | ~whole
     # An incomplete line may continue in the next one: that decides whether it was cut off (rule 2 of read_lines).
-    read[1:] |= ~whole[:-1]
-    numbers = np.flatnonzero(read)
+    must_be_read[1:] |= ~whole[:-1]
+    numbers = np.flatnonzero(must_be_read)
     return numbers.tolist(), begins[numbers].tolist(), ends[numbers].tolist()
 
 
@@ -163,6 +170,7 @@ def positions_read(block: bytes) -> tuple[Sequence[int], Sequence[int], Sequence
 
 SEE = "[time] LEVEL [thread] message (logger)"
 _DIGIT = re.compile(r"\d")
+"""What problems say a line should look like."""
 _TEXT = re.sub(rb"[\x01-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\xff]", b"", bytes(range(256)))
 _NOT_ASCII = re.compile(rb"[\x80-\xff]+")
 
@@ -185,17 +193,17 @@ class Line:
 
     @property
     def requests(self) -> int:
-        """The number of requests of its session that the line stands for."""
+        """The number of requests of its session that the line stands for: 1 if it is no summary."""
         return max(1, self.summarizes)
 
     @property
     def at(self) -> str:
-        """The file and the number of the line."""
+        """The file and the number of the line, as `server.log:17`."""
         return f"{self.file}:{self.number}"
 
 
 Take = Callable[[Line], Line | None]
-"""Selects a line: all of it, a part, or nothing."""
+"""A function that selects what is read of a line: the line, one with a part of its message, or None for nothing."""
 
 
 def everything(line: Line) -> Line | None:
@@ -204,7 +212,10 @@ def everything(line: Line) -> Line | None:
 
 
 class LogFile(NamedTuple):
-    """A file that was read; `sources` has the lines by writer if the layout names it (docker compose, journald)."""
+    """A file that was read; `sources` has the lines by writer if its wrapper names that (docker compose, journald).
+
+    `layout` is the name of its layout, empty if none was found.
+    """
 
     label: str
     lines: list[Line]
@@ -221,14 +232,19 @@ def clock(time: int) -> str:
 
 @lru_cache(maxsize=1024)
 def _clock(second: int) -> str:
+    """Format seconds since 1970: most lines share theirs with the line before."""
     return (EPOCH + timedelta(seconds=second)).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 EMPTY = "an empty file"
+"""What the problem of a file without content says: files.py looks for it."""
 
 
 def read_lines(path: Path, label: str, pattern: str | None = None, take: Take = everything) -> LogFile:
-    """Read the lines that `take` selects; `label` is the name of the file in `at` and in problems, `pattern` its layout."""
+    """Read the lines of a file that `take` selects; `pattern` is its layout if the user named it.
+
+    `label` is the name of the file in `Line.file` and in problems.
+    """
     problems: list[Problem] = []
     content = blocks(path, label, problems)
     first = next(content, b"")
@@ -257,12 +273,13 @@ def read_lines(path: Path, label: str, pattern: str | None = None, take: Take = 
 
 
 def layout_of(texts: Sequence[str], pattern: str | None = None) -> Layout | None:
-    """Find the layout of a file that begins with these lines."""
+    """Find the layout of a file that begins with these texts; `pattern` is that of the user. None if there is none."""
+    # A hole of NUL bytes may stand before a line.
     return find([text.rpartition("\0")[2] for text in texts[:2000]], pattern)
 
 
 class LineReader:
-    """Reads the lines of a file."""
+    """Reads the lines of a file into `lines`, and by writer into `sources`, if wrappers name one."""
 
     def __init__(self, label: str, layout: Layout, problems: list[Problem], take: Take) -> None:
         """Begin a file: problems are appended to `problems`, and only lines that `take` selects are kept."""
@@ -270,9 +287,10 @@ class LineReader:
         self.lines: list[Line] = []
         self.sources: dict[str, list[Line]] = {}
         self._shape = ""
+        """The shape of the first line that was read (see `_shape`)."""
 
     def read_blocks(self, content: Iterable[bytes], *, fast: bool) -> None:
-        """Read blocks; `fast` skips lines without a pattern."""
+        """Read the blocks of a file; `fast` skips lines of loggers that the reader does not know."""
         before = 0
         # One block late: the first line of the next one tells whether the last line of this one is continued.
         waiting: bytes | None = None
@@ -283,7 +301,8 @@ class LineReader:
             waiting = block
 
     def read_wrapped(self, content: Iterable[bytes]) -> None:
-        """Read blocks of lines in wrappers. The parts of a container's line may have lines of other writers between them."""
+        """Read the blocks of a file whose lines are in wrappers."""
+        # The parts of a container's line may have lines of other writers between them: the peeler puts them together.
         peeler, before, waiting = Peeler(self.layout.wrappers), 0, Peeled()
         for block in chain(content, [None]):
             texts = [] if block is None else _texts(block, begins=before == 0)
@@ -301,10 +320,11 @@ class LineReader:
             self.sources = {}
 
     def _read_peeled(self, peeled: Peeled, behind: str | None) -> None:
+        """Read texts that the peeler has unwrapped."""
         self.read([position + 1 for position in peeled.positions], peeled.texts, peeled.sources, behind)
 
     def block(self, block: bytes, before: int, behind: str | None = None, *, fast: bool = False) -> int:
-        """Read a block after `before` lines; return its number of lines."""
+        """Read a block that comes after `before` lines of the file; return its number of lines. `fast` as in read_blocks."""
         if fast:
             at, begins, ends = positions_read(block)
             texts = [block[begin:end].decode("utf-8", "replace") for begin, end in zip(begins, ends, strict=True)]
@@ -320,16 +340,16 @@ class LineReader:
         self, numbers: Sequence[int], texts: Sequence[str], names: Sequence[str] = (), behind: str | None = None
     ) -> None:
         """Read texts at these line numbers; `names` are their writers, `behind` is the text after the last one."""
-        entry, label, take, lines = self.layout.entry, self.label, self.take, self.lines
+        split, label, take, lines = self.layout.entry, self.label, self.take, self.lines
         for position, text in enumerate(texts):
-            found = entry(text)
-            if found is None:
+            entry = split(text)
+            if entry is None:
                 following = texts[position + 1] if position + 1 < len(texts) else behind
-                found = self._entry_of_odd(numbers[position], text, following)
-                if found is None:
+                entry = self._entry_of_odd(numbers[position], text, following)
+                if entry is None:
                     continue
             self._shape = self._shape or _shape(text)
-            time, thread, message, logger = found
+            time, thread, message, logger = entry
             if names:
                 self.sources.setdefault(names[position], [])
             line = take(Line(label, numbers[position], time, intern(thread), message, intern(logger)))
@@ -339,29 +359,37 @@ class LineReader:
                     self.sources[names[position]].append(line)
 
     def _entry_of_odd(self, number: int, text: str, following: str | None) -> Entry | None:
-        """Return the parts of the line at the end of a text that is no line; note a line that cannot be read."""
-        entry, begins_line = self.layout.entry, self.layout.begins
+        """Return the entry of the line at the end of a text that does not match the layout; None if there is none.
+
+        A line that is damaged is noted as a problem; text that continues the line before it is not. `following` is the text
+        after it.
+        """
+        split, begins_line = self.layout.entry, self.layout.begins
         # NUL bytes are a hole: of a truncated file (copytruncate), or of a block that was not written before a crash.
         pieces = [piece for piece in text.removeprefix("\ufeff").split("\0") if piece.strip()]
-        entries = [entry(piece) for piece in pieces]
-        found = entries[-1] if entries else None
-        torn = len(pieces) > 1 or "\ufffd" in text or (found is None and "\0" in text.strip("\0"))
+        entries = [split(piece) for piece in pieces]
+        last = entries[-1] if entries else None
+        torn = len(pieces) > 1 or "\ufffd" in text or (last is None and "\0" in text.strip("\0"))
         # The first line of a message of several does not match the pattern, which ends on the last one: that is no damage.
         continued = following is not None and not begins_line(following)
         begins = begins_line(text) or (self._shape != "" and _shape(text) == self._shape)
-        if torn or (found is None and begins and not continued):
+        if torn or (last is None and begins and not continued):
             do = "the line is left out; a full disk or a copy that was truncated can cause this"
             note(Problem(self.label, number, SEE, shown(text), do, lost=1), self.problems)
-        return found
+        return last
 
 
 def _texts(content: bytes, *, begins: bool) -> list[str]:
+    """Return the lines of a block; `begins`: it is the first of its file, which may have a byte order mark."""
     text = content.decode("utf-8-sig" if begins else "utf-8", errors="replace")
     return text.removesuffix("\n").split("\n")
 
 
 def _shape(text: str) -> str:
-    """Return the shape of a line's beginning, `[0000-00-`, or "" without a date: a line cut off in its date has it, too."""
+    """Return the first nine characters with 0 for each digit, `[0000-00-`; "" if they are no date.
+
+    A line that was cut off within its date has the shape of the others, too.
+    """
     shape = _DIGIT.sub("0", text[:9])
     return shape if shape.count("0") >= 4 else ""
 
@@ -372,7 +400,7 @@ def is_tar(content: bytes) -> bool:
 
 
 def is_binary(content: bytes) -> bool:
-    """Return whether more than a third of the beginning is no text, or it is that of a tar, whatever that holds."""
+    """Return whether a file that begins so is no text: more than a third is no character of one, or it is a tar."""
     if is_tar(content):
         return True
     # NUL alone makes no file binary: one that was truncated while it was written (logrotate's copytruncate) begins with a
@@ -385,21 +413,22 @@ def is_binary(content: bytes) -> bool:
     return 3 * len(head.translate(None, _TEXT)) >= max(1, len(head))
 
 
-_FIRST = "Log4jControllerRegistration$"
+_FIRST_LOGGER = "Log4jControllerRegistration$"
 NEAR_LINES = 5
-"""Lines between the two lines at most."""
+"""Lines between the two lines that begin a process, at most."""
 
 
 def incarnations(lines: list[Line]) -> list[list[Line]]:
-    """Split the lines of one node where a process begins: at `Registered signal handlers`, or at the line of
-    Log4jControllerRegistration that Kafka's own layouts have just before it.
+    """Split the lines of one node into those of each process.
+
+    A process begins at `Registered signal handlers`, or at the line of Log4jControllerRegistration just before that.
     """
     runs: list[list[Line]] = [[]]
     for line in lines:
         if line.message.startswith("Registered signal handlers"):
             before = runs[-1][-NEAR_LINES:]
-            # The line is printed as the first logger is made, before the signal handlers: it belongs to the new process.
-            mine = next((len(before) - at for at, line_before in enumerate(before) if line_before.logger == _FIRST), 0)
-            runs.append([runs[-1].pop() for _ in range(mine)][::-1])
+            # That line is printed as the first logger is made: from there on the lines belong to the new process.
+            moved = next((len(before) - at for at, earlier in enumerate(before) if earlier.logger == _FIRST_LOGGER), 0)
+            runs.append([runs[-1].pop() for _ in range(moved)][::-1])
         runs[-1].append(line)
     return [run for run in runs if run]

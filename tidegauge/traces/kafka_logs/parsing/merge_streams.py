@@ -1,4 +1,7 @@
-"""Merge several logs of one process by their common clock, and remove lines that are there twice."""
+"""Merge several logs of one process by their common clock, and remove lines that are there twice.
+
+A *stream* is the lines of one log of a node (server.log with its rotated parts, state-change.log, ..), in its own order.
+"""
 
 import heapq
 from collections.abc import Iterator, Sequence
@@ -36,10 +39,12 @@ class FileCopies:
     """The files found so far, by their lines."""
 
     def __init__(self) -> None:
+        """Begin with no file found."""
         self._labels: dict[tuple[int, int], str] = {}
+        """By the number of lines and their hash, the first file that has them."""
 
     def copy_of(self, label: str, lines: Sequence[Line]) -> str | None:
-        """Return the file of which this one is a copy, if it is one."""
+        """Return the earlier file that has the very same lines as this one; None if there is none."""
         if not lines:
             return None
         first = self._labels.setdefault((len(lines), hash(tuple(map(_key, lines)))), label)
@@ -47,12 +52,13 @@ class FileCopies:
 
 
 def without_copies(files: Sequence[Sequence[Line]]) -> tuple[list[list[Line]], list[Problem]]:
-    """Return the files of one node without copies, and what was left out."""
+    """Return the files of one node without copies of lines and of files, in their order, and a problem for each copy."""
+    # By file, the keys of its lines, and these without copies.
     files_once: list[tuple[set[_LineKey], list[Line]]] = []
     problems: list[Problem] = []
     # The longest first: of a file and a part of it the part is the copy.
     for lines in sorted(files, key=len, reverse=True):
-        once, keys = _forwards(lines)
+        once, keys = _without_repetitions(lines)
         if keys and any(keys <= others for others, _ in files_once):
             problems.append(_problem(lines[0].file, None, "a copy of another file"))
             continue
@@ -63,36 +69,39 @@ def without_copies(files: Sequence[Sequence[Line]]) -> tuple[list[list[Line]], l
     return sorted((lines for _, lines in files_once if lines), key=lambda lines: order[id(lines[0])]), problems
 
 
-def _forwards(lines: Sequence[Line]) -> tuple[list[Line], set[_LineKey]]:
+def _without_repetitions(lines: Sequence[Line]) -> tuple[list[Line], set[_LineKey]]:
     """Return the lines of a file without those that come a second time (rule 1), and the keys that a copy of it has, too."""
-    seen: set[_LineKey] = set()
+    keys: set[_LineKey] = set()
     lines_once: list[Line] = []
     latest: dict[str, int] = {}  # by thread: between two equal lines of one another thread may print a later one
-    again = False
+    is_copy = False
     # What cannot happen twice within a millisecond may within a second.
     once = _ONCE if resolution(line.time for line in lines) < SECOND else ()
     for line in lines:
         key = (line.time, line.thread, line.message)
         # A logger may print the same text twice in one tick of a millisecond clock; such lines stay, except those of _ONCE.
-        again = key in seen and (
-            again or line.time < latest.get(line.thread, 0) or any(words in line.message for words in once)
+        # An equal line right after a copy is of the same copied stretch.
+        is_copy = key in keys and (
+            is_copy or line.time < latest.get(line.thread, 0) or any(words in line.message for words in once)
         )
-        if not again:
-            seen.add(key)
+        if not is_copy:
+            keys.add(key)
             lines_once.append(line)
             if line.time > latest.get(line.thread, 0):
                 latest[line.thread] = line.time
-    # A summary stands for lines between.
+    # A summary stands for lines between, and a line without its text for any (shards.py): no copy need have them.
     if not all(line.message and not line.summarizes for line in lines_once):
-        seen = {_key(line) for line in lines_once if line.message and not line.summarizes}
-    return lines_once, seen
+        keys = {_key(line) for line in lines_once if line.message and not line.summarizes}
+    return lines_once, keys
 
 
 def _key(line: Line) -> _LineKey:
+    """Return what two copies of a line have in common."""
     return (line.time, line.thread, line.message)
 
 
 def _problem(path: str, line: int | None, seen: str) -> Problem:
+    """Return the problem of lines that are there twice."""
     return Problem(path, line, "every line once", seen, "the lines are read once; leave copies out")
 
 
@@ -111,14 +120,17 @@ _OF_A_FOLLOWER = frozenset(
     {"received", "after-append", "follower-high-watermark", "truncating", "truncating-to-high-watermark", "reset-done"}
 )
 BEFORE, OPEN, AFTER = -1, 0, 1
+"""Where a line belongs in relation to a change of role."""
 
 Stamped = tuple[int, int, Line]
+"""The time by which a line is merged, the number of its stream, and the line."""
 
 
 def merge_streams(streams: Sequence[list[Line]]) -> list[Line]:
     """Merge the lines of the files of one node by their times; lines of one instant keep the order of their files."""
     if len(streams) < 2:
         return streams[0] if streams else []
+    # By partition, the role that the last line gave its replica: "leader" or "follower".
     roles: dict[str, str] = {}
     merged: list[Line] = []
     stamped = heapq.merge(*(_stamped(number, lines) for number, lines in enumerate(streams)), key=itemgetter(0))
@@ -128,50 +140,62 @@ def merge_streams(streams: Sequence[list[Line]]) -> list[Line]:
         if len({number for _, number, _ in window}) > 1:
             window = _arranged(window, roles)
         for _, _, line in window:
-            _learn(line, roles)
+            _note_role(line, roles)
             merged.append(line)
     return merged
 
 
 def _stamped(number: int, lines: Sequence[Line]) -> Iterator[Stamped]:
+    """Yield each line of stream `number` with a time that never goes back, so that the stream keeps its order."""
     latest = 0
     for line in lines:
         latest = max(latest, line.time)  # lines of other threads may be a little older
         yield latest, number, line
 
 
-def _learn(line: Line, roles: dict[str, str]) -> None:
+def _note_role(line: Line, roles: dict[str, str]) -> None:
+    """Note in `roles` the role that a line gives a replica; such lines are of `state.change.logger`, here `logger`."""
     if line.logger == "logger" and (parsed := parse_line(line)) is not None and parsed.kind in _ROLES:
         roles[parsed.tp] = parsed.kind.removesuffix("-again")
 
 
 def _arranged(window: list[Stamped], roles: dict[str, str]) -> list[Stamped]:
-    """Arrange lines of one instant: put each change of role where it contradicts the fewest lines of the other files."""
+    """Arrange lines of one instant: put each change of role where it contradicts the fewest lines of the other files.
+
+    `roles` has, by partition, the role before the instant; the changes are noted there.
+    """
     # `state.change.logger`, whose last part is `logger`, writes the changes of roles to a file of its own.
     changes = [stamped for stamped in window if stamped[2].logger == "logger"]
     arranged = [stamped for stamped in window if stamped[2].logger != "logger"]
-    says = {id(line): parse_line(line) for _, _, line in window}
-    position = dict.fromkeys((number for _, number, _ in window), 0)
+    parsed_lines = {id(line): parse_line(line) for _, _, line in window}
+    # By stream, the position behind its last change that has a place.
+    behind_last = dict.fromkeys((number for _, number, _ in window), 0)
     for change in changes:
         _, number, changing_line = change
-        role = says[id(changing_line)]
+        role = parsed_lines[id(changing_line)]
         # Within its own file the line keeps its place: after those before it, before those after it.
-        own = [index for index, (_, of_stream, _) in enumerate(window) if of_stream == number]
+        own = [index for index, (_, stream, _) in enumerate(window) if stream == number]
         earlier = {id(window[index][2]) for index in own[: own.index(window.index(change))]}
-        first = max([position[number], *(at + 1 for at, (_, _, line) in enumerate(arranged) if id(line) in earlier)])
-        later = [at for at, (_, of_stream, line) in enumerate(arranged) if of_stream == number and id(line) not in earlier]
+        first = max([behind_last[number], *(at + 1 for at, (_, _, line) in enumerate(arranged) if id(line) in earlier)])
+        later = [at for at, (_, stream, line) in enumerate(arranged) if stream == number and id(line) not in earlier]
         last = min([len(arranged), *later])
-        wanted = [OPEN if role is None else _relation(role, says[id(line)], roles.get(role.tp)) for _, _, line in arranged]
-        at = min(range(first, last + 1), key=lambda at: wanted[:at].count(AFTER) + wanted[at:].count(BEFORE))
+        relations = [
+            OPEN if role is None else _relation(role, parsed_lines[id(line)], roles.get(role.tp)) for _, _, line in arranged
+        ]
+        # The place with the fewest lines on the wrong side.
+        at = min(range(first, last + 1), key=lambda at: relations[:at].count(AFTER) + relations[at:].count(BEFORE))
         arranged.insert(at, change)
-        position[number] = at + 1
+        behind_last[number] = at + 1
         if role is not None and role.kind in _ROLES:
             roles[role.tp] = role.kind.removesuffix("-again")
     return arranged
 
 
-def _relation(role: ParsedLine, other: ParsedLine | None, was: str | None) -> int:
-    """Return where `other` belongs: BEFORE a change of role, AFTER it, or OPEN; `was` is the role until then."""
+def _relation(role: ParsedLine, other: ParsedLine | None, role_before: str | None) -> int:
+    """Return where the line `other` belongs: BEFORE the change of role in the line `role`, AFTER it, or OPEN.
+
+    `role_before` is the role until then, "leader" or "follower", None if it is unknown.
+    """
     if other is None or role.kind not in _ROLES:
         return OPEN
     if other.kind == "sending":
@@ -195,8 +219,9 @@ def _relation(role: ParsedLine, other: ParsedLine | None, was: str | None) -> in
         return BEFORE if other.number("rec_end") <= role.number("leo") else AFTER
     if other.kind == "leader-high-watermark" and "hw" in role.values:
         return BEFORE if other.number("hw") <= role.number("hw") else AFTER
-    if other.kind in _OF_A_LEADER and was != role.kind.removesuffix("-again"):
+    # If the role stays what it was, a line of that role may be on either side.
+    if other.kind in _OF_A_LEADER and role_before != role.kind.removesuffix("-again"):
         return AFTER if role.kind.startswith("leader") else BEFORE
-    if other.kind in _OF_A_FOLLOWER and was != role.kind.removesuffix("-again"):
+    if other.kind in _OF_A_FOLLOWER and role_before != role.kind.removesuffix("-again"):
         return BEFORE if role.kind.startswith("leader") else AFTER
     return OPEN

@@ -34,7 +34,7 @@ _ELR = {"eligibleLeaderReplicas": "elr", "lastKnownElr": "lastKnownElr", "lastKn
 
 @dataclass
 class _Registered:
-    """A partition as the records so far have it."""
+    """A partition as the records so far have it; `lists` are its replicas, ISR, .. by their names in a controller's line."""
 
     name: str
     topic_id: str
@@ -45,22 +45,28 @@ class _Registered:
 
 
 class _Replay:
-    """The records of a dump, read in order."""
+    """The state of topics and partitions while the records of a dump are applied to it, in order."""
 
     def __init__(self) -> None:
         """Begin with no topic: the dump has the whole metadata log, or a snapshot."""
         self.topics: dict[str, str] = {}
+        """Topic names by id."""
         self.partitions: dict[tuple[str, int], _Registered] = {}
+        """By topic id and number of the partition."""
         self.nodes: set[int] = set()
+        """The brokers that records name."""
 
     def lines(self, record: str, data: dict[str, Any]) -> Iterator[tuple[str, str]]:
-        """Yield the logger and the message of each line that a controller prints of a record."""
+        """Apply a record of type `record` with the fields `data`; yield the lines that a controller prints as it replays it.
+
+        Each is (logger, message).
+        """
         if record == "TOPIC_RECORD":
             self.topics[str(data["topicId"])] = str(data["name"])
         elif record == "PARTITION_RECORD":
-            yield "ReplicationControlManager", self._registered(data)
+            yield "ReplicationControlManager", self._register(data)
         elif record == "PARTITION_CHANGE_RECORD":
-            change = self._changed(data)
+            change = self._change(data)
             if change:
                 yield "ReplicationControlManager", change
         elif record == "REGISTER_BROKER_RECORD":
@@ -68,15 +74,15 @@ class _Replay:
             fields = f"brokerId={int(data['brokerId'])}, brokerEpoch={int(data['brokerEpoch'])}"
             yield "ClusterControlManager", f"Replayed initial RegisterBrokerRecord: RegisterBrokerRecord({fields})"
         elif record in ("BROKER_REGISTRATION_CHANGE_RECORD", "FENCE_BROKER_RECORD", "UNFENCE_BROKER_RECORD"):
-            yield from self._fenced(record, data)
+            yield from self._fencing(record, data)
         elif record == "CONFIG_RECORD" and (data.get("name"), data.get("resourceType")) == _MIN_ISR:
             value = "null" if data.get("value") is None else int(data["value"])
             resource = f"ConfigResource(type=TOPIC, name='{data['resourceName']}')"
             message = f"Replayed ConfigRecord for {resource} which set configuration min.insync.replicas to {value}"
             yield "ConfigurationControlManager", message
 
-    def _registered(self, data: dict[str, Any]) -> str:
-        """Apply a PartitionRecord; return the line that a controller would have logged for it."""
+    def _register(self, data: dict[str, Any]) -> str:
+        """Apply a PartitionRecord; return the message that a controller would have logged for it."""
         topic_id, number = str(data["topicId"]), int(data["partitionId"])
         names = {**_LISTS, **_ELR}
         lists = {names[key]: [int(broker) for broker in data[key] or ()] for key in names if key in data}
@@ -94,8 +100,11 @@ class _Replay:
             f"leaderEpoch={partition.leader_epoch}, partitionEpoch={partition.partition_epoch})"
         )
 
-    def _changed(self, data: dict[str, Any]) -> str:
-        """Apply a PartitionChangeRecord; return the line that a controller would have logged for it."""
+    def _change(self, data: dict[str, Any]) -> str:
+        """Apply a PartitionChangeRecord; return the message that a controller would have logged for it.
+
+        "" for a partition that no record registered.
+        """
         partition = self.partitions.get((str(data["topicId"]), int(data["partitionId"])))
         if partition is None:
             return ""
@@ -116,8 +125,8 @@ class _Replay:
         partition.partition_epoch += 1
         return f"partition change for {partition.name} with topic ID {partition.topic_id}: {', '.join(changes)}"
 
-    def _fenced(self, record: str, data: dict[str, Any]) -> Iterator[tuple[str, str]]:
-        """Yield the line of a broker that is fenced (1) or unfenced (-1); 0 leaves it as it was."""
+    def _fencing(self, record: str, data: dict[str, Any]) -> Iterator[tuple[str, str]]:
+        """Yield the logger and message of a record that fences a broker (1), unfences it (-1), or does neither (0)."""
         fenced = {"FENCE_BROKER_RECORD": 1, "UNFENCE_BROKER_RECORD": -1}.get(record, data.get("fenced", 0))
         node, epoch = int(data.get("brokerId", data.get("id", -1))), int(data.get("brokerEpoch", data.get("epoch", -1)))
         fields = f"brokerId={node}, brokerEpoch={epoch}, fenced={int(fenced)}"
@@ -130,6 +139,7 @@ def read_metadata_dump(path: Path, label: str) -> tuple[LogFile, frozenset[int]]
     lines: list[Line] = []
     replay = _Replay()
     number = time = 0
+    # The offset after the last batch; and whether offset 0 was there.
     next_offset: int | None = None
     from_the_beginning = False
     for block in blocks(path, label, problems):
@@ -149,6 +159,7 @@ def read_metadata_dump(path: Path, label: str) -> tuple[LogFile, frozenset[int]]
             at = text.find(_PAYLOAD)
             if at < 0:
                 continue
+            # Records may be created in another order than they are written: time never goes back.
             record_line = _RECORD.match(text)
             time = time if record_line is None else max(time, int(record_line["created_ms"]) * 1000)
             try:
@@ -159,7 +170,7 @@ def read_metadata_dump(path: Path, label: str) -> tuple[LogFile, frozenset[int]]
                 expected, do = "a record as kafka-dump-log prints it", "the record is left out"
                 seen = f"{shown(text[at:])} ({type(error).__name__})"
                 note(Problem(label, number, expected, seen, do, lost=1), problems)
-    # Before the first record of the metadata log nothing was: as before the first line of a first process.
+    # Before the first record of the metadata log nothing was: that is what the first line of a process says to the reader.
     if from_the_beginning and lines:
         lines.insert(
             0, Line(label, lines[0].number, lines[0].time, "", "Registered signal handlers", "LoggingSignalHandler")

@@ -1,4 +1,7 @@
-"""A parsed log line: a row of the table of patterns, matched, with its fields."""
+"""Parse log lines with the table of patterns (patterns.py): a ParsedLine has the kind of a row and the values of its groups.
+
+`parse_line` does that; the functions before it parse parts of messages that have a structure of their own.
+"""
 
 import re
 from collections.abc import Callable, Mapping
@@ -31,7 +34,7 @@ def number(text: str) -> int:
 
 
 def ids(text: str) -> tuple[int, ...]:
-    """Parse `1, 2, 3` or `1,2,3`."""
+    """Parse a list of node ids, `1, 2, 3` or `1,2,3`."""
     return tuple(number(part) for part in text.replace(" ", "").split(",") if part)
 
 
@@ -39,7 +42,7 @@ _LEO = re.compile(r"replica (\d+): \(offset=(-?\d+)")
 
 
 def leos(text: str) -> dict[int, int]:
-    """Parse `replica 2: (offset=19, ..), replica 1: (offset=20, ..)` into {2: 19, 1: 20}."""
+    """Parse log ends by replica: `replica 2: (offset=19, ..), replica 1: (offset=20, ..)` into {2: 19, 1: 20}."""
     return {int(replica): int(offset) for replica, offset in _LEO.findall(text)}
 
 
@@ -49,7 +52,8 @@ _SENT_EPOCHS = re.compile(r"^(?>.*?leaderEpoch=(\d+)).*partitionEpoch=(\d+)")
 
 
 def proposal(sent: str) -> tuple[tuple[int, ...], int, int]:
-    """Parse a LeaderAndIsr into (ISR, leader epoch, partition epoch); members have broker epochs since 3.5 (KIP-903)."""
+    """Parse the LeaderAndIsr of an ISR proposal into (ISR, leader epoch, partition epoch)."""
+    # Since 3.5 the members of the ISR are BrokerStates, with broker epochs (KIP-903).
     plain = _PROPOSED.search(sent)
     members = ids(plain["ids"]) if plain else tuple(int(broker) for broker in _PROPOSED_WITH_EPOCHS.findall(sent))
     epochs = _SENT_EPOCHS.search(sent)
@@ -69,7 +73,7 @@ _CHANGE = re.compile(r"\b(\w++): (\[[^\[\]]*\]|-?\w++) -> (\[[^\[\]]*\]|-?\w++)"
 
 
 def changes(text: str) -> dict[str, tuple[str, str]]:
-    """Parse `isr: [1, 2] -> [2], leader: 1 -> 2` into {"isr": ("[1, 2]", "[2]"), ..}."""
+    """Parse the values before and after a partition change: `isr: [1, 2] -> [2], ..` into {"isr": ("[1, 2]", "[2]"), ..}."""
     return {name: (old, new) for name, old, new in _CHANGE.findall(text)}
 
 
@@ -86,7 +90,10 @@ _REMOVED_TP = re.compile(r"(?<![A-Za-z0-9._\-:])(?:[A-Za-z0-9_\-]+:)?((?>[A-Za-z
 
 
 class PartitionRequest(NamedTuple):
-    """What a fetch asks for one partition; -1 is undefined, as on the wire."""
+    """What a fetch asks for one partition: the fetch offset, the follower's leader epoch, last fetched epoch and log start.
+
+    -1 is undefined, as on the wire.
+    """
 
     offset: int
     epoch: int
@@ -96,7 +103,10 @@ class PartitionRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FetchLine:
-    """A `Sending fetch request` line: session id 0 when there is none yet, session epoch 0 for a full fetch."""
+    """A `Sending fetch request` line: session id 0 when there is none yet, session epoch 0 for a full fetch.
+
+    `requested` are the partitions that it adds or changes in the session, `removed` those that it takes out.
+    """
 
     session: int
     session_epoch: int
@@ -118,6 +128,7 @@ def fetch_line(request: str) -> FetchLine:
             int(partition["log_start"]),
         )
         topics[partition["tp"].rpartition("-")[0]] = partition["topic_id"]
+    # `removed=<list>, replaced=..`: without what follows, the list may have been cut off.
     removed, replaced, _ = request.partition("removed=")[2].partition(", replaced=")
     session, session_epoch = session_of(request)
     return FetchLine(
@@ -162,18 +173,18 @@ class ParsedLine:
     tp: str = ""
 
     def number(self, name: str) -> int:
-        """Return a group that is a number."""
+        """Return the value of a group that is a number. Raises TypeError for another one."""
         value = self.values[name]
         if not isinstance(value, int):
             raise TypeError(f"{name} of {self.line.at} is no number")
         return value
 
     def text(self, name: str) -> str:
-        """Return a group as text."""
+        """Return the value of a group as text."""
         return str(self.values[name])
 
     def ids(self, name: str = "isr") -> tuple[int, ...]:
-        """Return a group that lists node ids."""
+        """Return the value of a group that lists node ids, empty if it did not match as a list."""
         value = self.values[name]
         return value if isinstance(value, tuple) else ()
 
@@ -186,8 +197,8 @@ MOST_BEGINNINGS = 4
 class Row:
     """A row of the table, compiled.
 
-    `head` is the text that it begins with, empty for the beginning of the message; `needle` the longest text that every
-    match has, and `readers` are the groups in their order, each with the function that reads it.
+    `head` is the text that its pattern begins with, empty if that is `^`, the beginning of the message; `needle` the longest
+    text that every match has; `readers` are the groups in their order, each with the function that reads its value.
     """
 
     kind: str
@@ -197,7 +208,7 @@ class Row:
     readers: tuple[tuple[str, Callable[[str], "Value"]], ...]
 
     def match(self, message: str) -> re.Match[str] | None:
-        """Find the pattern in a message, in time that is proportional to its length."""
+        """Return the first match of the pattern in a message, in time that is proportional to its length."""
         # To look for the head is many times faster than to search for the pattern. And a search has no bound: from each
         # place where the pattern could begin it may read to the end of the line.
         at = message.find(self.head)
@@ -241,11 +252,12 @@ def needle_of(pattern: str) -> str:
         token = _TOKEN.match(pattern, at)
         assert token is not None  # any character is one
         at = token.end()
+        # How many groups are open here.
         depth += (token["other"] == "(") - (token["other"] == ")")
         # Of alternatives none is in every match.
         if token["other"] == "|" and not depth:
             return ""
-        # What is repeated may be there not at all.
+        # What is repeated may not be there at all; such a token ends a text.
         if token["text"] and not depth and not _REPEATED.match(pattern, at):
             texts[-1] += _UNESCAPED.sub(r"\1", token["text"])
         else:
@@ -279,12 +291,14 @@ _TEXTS = frozenset(
 
 
 def _reader(name: str) -> Callable[[str], Value]:
+    """Return the function that turns the text of a group into its value, by the name of the group."""
     if name in _IDS:
         return ids
     return _text if name in _TEXTS else number
 
 
 def _text(text: str) -> str:
+    """Return a text as it is. Raises ValueError for one with a number that Kafka cannot have."""
     # A text has numbers inside (a request, a list of changes): one that no offset can reach shows a damaged line.
     if len(text) >= 19 and _ENDLESS.search(text):
         raise ValueError(f"expected numbers below 2^62, seen {text}")
@@ -297,11 +311,14 @@ for _kind, _logger, _pattern in TABLE:
 
 
 def parse_line(line: Line) -> ParsedLine | None:
-    """Parse a line; None if it has no pattern, or is about the metadata log."""
+    """Parse a line; None if it matches no pattern of its logger, is damaged, or is about the metadata log."""
     message = line.message
     # An idle replica is fetched for and recorded again and again, in the very same words.
-    found = _parse_short(line.logger, message) if len(message) <= SHORT else _parse(line.logger, message)
-    return None if found is None else ParsedLine(found[0], line, found[1], found[2])
+    parsed = _parse_short(line.logger, message) if len(message) <= SHORT else _parse(line.logger, message)
+    if parsed is None:
+        return None
+    kind, values, tp = parsed
+    return ParsedLine(kind, line, values, tp)
 
 
 SHORT = 300
@@ -309,7 +326,10 @@ SHORT = 300
 
 
 def _parse(logger: str, message: str) -> tuple[str, Mapping[str, Value], str] | None:
-    """Return the kind, the values and the partition of a message."""
+    """Return the kind, the values and the partition ("" for none) of a message.
+
+    None if it matches no row of its logger, is damaged, or is about the metadata log.
+    """
     for row in _BY_LOGGER.get(logger, ()):
         # Most patterns are ruled out by their text alone.
         if row.needle in message and (match := row.match(message)) is not None:

@@ -1,4 +1,7 @@
-"""The request log: one JSON document per finished request.
+"""Read the request log: one JSON document per finished request. Sessions make whole fetches of FETCH requests.
+
+A request is *dequeued* when a handler thread takes it up, *handled* when that is done with it, *completed* when its response
+has left. `body` and `response` are Kafka's JSON. All times are in microseconds.
 
 Rules of this file
 
@@ -43,9 +46,10 @@ _DECODER = json.JSONDecoder(parse_int=number)
 
 @dataclass(frozen=True, slots=True)
 class LoggedRequest:
-    """One finished request, the `order`-th that its node logged; times in microseconds of the node's clock.
+    """One finished request of the kind `name`, the `order`-th that its node logged; `client` is its client id.
 
-    It was taken up at `dequeued`, or earlier if its line is late, but not before `since`.
+    It was taken up at `dequeued`, or earlier if its line is late, but not before `since`. `at_once`: the handler thread sent
+    the response, which did not wait in a purgatory (rule 2).
     """
 
     line: Line
@@ -62,6 +66,7 @@ class LoggedRequest:
 
 
 LOGGED = "Completed request"
+"""How the message of a request's line begins."""
 
 
 def is_request(line: Line) -> bool:
@@ -75,30 +80,32 @@ class RequestReader:
     def __init__(self, first: int = 0) -> None:
         """Begin with no request read."""
         self._first = first
-        self._read = 0
-        self._of_connection: dict[str, int] = {}
-        self._of_thread: dict[str, int] = {}
+        self._lines_read = 0
+        self._last_of_connection: dict[str, int] = {}
+        self._last_of_thread: dict[str, int] = {}
+        """By connection, and by network thread, the time of its last line."""
 
     def read(self, line: Line) -> LoggedRequest | Problem | None:
-        """Parse the request of a line; None if it is of a kind that is not read."""
+        """Parse the request of a line; None if it is of a kind that is not read, a Problem if it is not Kafka's JSON."""
         begin = line.message.find("{")
-        self._read += 1
+        self._lines_read += 1
         # Without thread names the lines before it may be another thread's.
-        thread = self._of_thread.get(line.thread, self._first) if line.thread else self._first
-        self._of_thread[line.thread] = line.time
+        thread_before = self._last_of_thread.get(line.thread, self._first) if line.thread else self._first
+        self._last_of_thread[line.thread] = line.time
         try:
             document, _ = _DECODER.raw_decode(line.message[begin:])
             connection = str(document.get("connection", ""))
             # A connection handles one request at a time: this one was taken up after the response to the one before.
-            before = self._of_connection.get(connection, self._first) if connection else self._first
-            self._of_connection[connection] = line.time
+            connection_before = self._last_of_connection.get(connection, self._first) if connection else self._first
+            self._last_of_connection[connection] = line.time
             header = document["requestHeader"]
             name = NAMES.get(header["requestApiKey"])
             if name is None or (name == "FETCH" and of_metadata_log(document["request"])):
                 return None
-            request = _request(line, self._read, name, str(header["clientId"]), document)
-            # The thread was free since its line before this one: the request was taken up at most that long before its time.
-            since = max(before, request.dequeued - (line.time - thread))
+            request = _request(line, self._lines_read, name, str(header["clientId"]), document)
+            # The network thread has written its line before this one: so this line is late by at most the time since then,
+            # and the request was taken up at most that much before `dequeued`.
+            since = max(connection_before, request.dequeued - (line.time - thread_before))
             return replace(request, since=min(since, request.dequeued))
         except NOT_KAFKAS as error:
             return Problem(
@@ -112,13 +119,13 @@ class RequestReader:
 
 
 def of_metadata_log(body: Mapping[str, Any]) -> bool:
-    """Return whether a fetch is one of Raft."""
+    """Return whether the body of a fetch asks for the metadata log: a request of Raft (rule 4)."""
     topics = body["topics"]
     return bool(topics) and all(topic.get("topic", topic.get("topicId")) in _METADATA_TOPIC for topic in topics)
 
 
 def _request(line: Line, order: int, name: str, client: str, document: Mapping[str, Any]) -> LoggedRequest:
-    """Return a request with its times, microseconds since 1970, which its line gives as durations in milliseconds."""
+    """Return the request in a document, with its times; the document has durations in milliseconds."""
 
     def micros(field_name: str) -> int:
         """Return a duration in microseconds. Raises ValueError for one that cannot be."""
@@ -138,7 +145,11 @@ def _request(line: Line, order: int, name: str, client: str, document: Mapping[s
 
 
 class LoggedResponse(NamedTuple):
-    """The response to a fetch for one partition; None is unknown: left out of the JSON and of the responses before."""
+    """The response to a fetch for one partition; None is unknown: left out of the JSON and of the responses before.
+
+    `div_epoch` and `div_end` are the diverging epoch, -1 for none; `size` is the bytes of the records, `stable` the last
+    stable offset.
+    """
 
     error: int
     hw: int | None
@@ -150,7 +161,7 @@ class LoggedResponse(NamedTuple):
 
     @property
     def diverging(self) -> bool:
-        """Whether the response makes the follower truncate (KIP-595)."""
+        """Whether the response has a diverging epoch, which makes the follower truncate (KIP-595)."""
         return self.div_end >= 0 or self.div_epoch >= 0
 
 
@@ -158,7 +169,7 @@ class LoggedResponse(NamedTuple):
 class LoggedFetch:
     """A fetch of a replica (or of a consumer: replica -1) with everything that its session asks for.
 
-    Each `fetcher` of a replica has a session and a connection of its own.
+    `requested` and `responses` are by partition. Each `fetcher` of a replica has a session and a connection of its own.
 
     It is not `whole` if the request before it in its session is not in the log. Then its session may ask for partitions that
     no later request names; the responses for those are `unasked`.
@@ -180,6 +191,8 @@ class LoggedFetch:
 
 @dataclass(eq=False, slots=True)
 class _Session:
+    """A fetch session after a request: its epoch, what it asks for, and what responses reported last, by partition."""
+
     epoch: int = 0
     requested: dict[str, PartitionRequest] = field(default_factory=dict)
     reported: dict[str, LoggedResponse] = field(default_factory=dict)
@@ -187,14 +200,15 @@ class _Session:
 
 
 class Sessions:
-    """The fetch sessions of one leader process, rebuilt request by request."""
+    """The fetch sessions of one leader, rebuilt request by request."""
 
     def __init__(self, topic_ids: Mapping[str, str]) -> None:
+        """Begin with no session; `topic_ids` are topic names by id."""
         self._topic_ids = topic_ids
         self._sessions: dict[int, _Session] = {}
 
     def fetch(self, request: LoggedRequest) -> LoggedFetch:
-        """Rebuild a FETCH request; call it in the order of the log."""
+        """Rebuild a FETCH request with what its session left out (KIP-227); call it in the order of the log."""
         body, response = request.body, request.response
         session_id, session_epoch = int(body.get("sessionId", 0)), int(body.get("sessionEpoch", -1))
         # Session epoch 0 is a full fetch, which opens a session, and -1 one without or the last one (KIP-227).
@@ -210,10 +224,10 @@ class Sessions:
         session = _Session(
             max(0, session_epoch),
             {tp: partition for tp, partition in before.requested.items() if tp not in forgotten} | named,
-            {tp: one for tp, one in before.reported.items() if tp not in forgotten},
+            {tp: last for tp, last in before.reported.items() if tp not in forgotten},
             {tp: topic_id for tp, topic_id in before.topic_ids.items() if tp not in forgotten} | ids,
         )
-        reported = {tp: _answered(part) for tp, part in self._partitions(response.get("responses", ()))}
+        reported = {tp: _partition_response(part) for tp, part in self._partitions(response.get("responses", ()))}
         failed = int(response.get("errorCode", 0)) != 0
         responses: dict[str, LoggedResponse] = {}
         # An error of the whole response (a session that the leader has evicted) answers for no partition.
@@ -224,9 +238,11 @@ class Sessions:
             elif last is not None and last.error == 0:
                 # CachedPartition#maybeUpdateResponseData leaves out a partition of which nothing changed.
                 responses[tp] = LoggedResponse(0, last.hw, last.log_start)
+            # Nothing changed since a response that is not in the log.
             elif session_epoch > 0:
                 responses[tp] = LoggedResponse(0, None, None)
         session.reported.update(responses)
+        # 0: the leader keeps no session.
         response_session = int(response.get("sessionId", 0))
         if response_session:
             self._sessions[response_session] = session
@@ -241,12 +257,15 @@ class Sessions:
             responses,
             _fetcher_of(request.client),
             goes_on,
-            {tp: one for tp, one in reported.items() if tp not in session.requested},
+            {tp: unasked for tp, unasked in reported.items() if tp not in session.requested},
             session.topic_ids,
         )
 
     def _partitions(self, topics: Any) -> list[tuple[str, Any]]:
-        """Return (topic-partition, part) of every partition; in forgottenTopicsData parts are numbers."""
+        """Return (topic-partition, its part of the JSON) of every partition of `topics`, without topics of unknown name.
+
+        In forgottenTopicsData the parts are numbers.
+        """
         parts = []
         for topic in topics:
             name = topic.get("topic") or self._topic_ids.get(str(topic.get("topicId")))
@@ -274,6 +293,7 @@ def partition_of(part: Any) -> Any:
 
 
 def _partition_request(part: Mapping[str, Any]) -> PartitionRequest:
+    """Return what the JSON of a fetch asks for one partition; -1 where a version has no such field."""
     return PartitionRequest(
         int(part["fetchOffset"]),
         int(part.get("currentLeaderEpoch", -1)),
@@ -282,7 +302,8 @@ def _partition_request(part: Mapping[str, Any]) -> PartitionRequest:
     )
 
 
-def _answered(part: Mapping[str, Any]) -> LoggedResponse:
+def _partition_response(part: Mapping[str, Any]) -> LoggedResponse:
+    """Return what the JSON of a fetch response has of one partition."""
     diverging = part.get("divergingEpoch") or {}
     return LoggedResponse(
         int(part["errorCode"]),

@@ -1,4 +1,4 @@
-"""Parse the dates of log lines into microseconds since 1970.
+"""Parse the dates of log lines into microseconds since 1970: `date` here is a date with its time of day.
 
 Rules of this file
 
@@ -18,6 +18,7 @@ from tidegauge.util.errors import UsageError
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LAST = (datetime(9999, 12, 31, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
 MILLISECOND, SECOND = 1_000, 1_000_000
+"""In microseconds."""
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = "(?P<month_name>[A-Z][a-z]{2})[a-z]*"
 _TIME = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:[.,:](?P<fraction>\d{1,9}))?"
@@ -28,6 +29,7 @@ class Dates:
     """A date format: `regex` finds a date and has no groups, `microseconds` parses it."""
 
     def __init__(self, regex: str) -> None:
+        """Make a format of an expression with the groups year, month, day, hour, .. (see `_LETTERS`)."""
         self._read = re.compile(regex)
         self.regex = re.sub(r"\(\?P<\w+>", "(?:", regex)
 
@@ -48,7 +50,7 @@ class Dates:
             # 13 digits are milliseconds, 16 microseconds, 19 nanoseconds: all become 16.
             return int(groups["unix_parts"][:16].ljust(16, "0"))
         afternoon = (groups.get("half") or "").upper() == "PM"
-        # 12 AM is midnight and 12 PM noon.
+        # `half` is AM or PM: 12 AM is midnight and 12 PM noon.
         hour = int(groups["hour"]) % 12 + 12 * afternoon if groups.get("half") else int(groups["hour"])
         try:
             month = groups.get("month") or str(_MONTHS.index(groups["month_name"].lower()) + 1)
@@ -84,6 +86,7 @@ def _seconds(year: str, month: str, day: str, hour: int, minute: str, second: st
 
 
 def _fraction(digits: str | None) -> int:
+    """Return the microseconds of the digits behind a second, of any number; 0 without digits."""
     return int((digits or "").ljust(6, "0")[:6])
 
 
@@ -105,6 +108,7 @@ def microseconds(text: str) -> int | None:
 
 @lru_cache(maxsize=1024)
 def _whole_seconds(text: str) -> int | None:
+    """Parse `2026-11-21 08:27:15` into microseconds since 1970; None if it is no such date."""
     try:
         moment = datetime.strptime(text, "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
     except ValueError:
@@ -141,17 +145,20 @@ _SINCE_1970 = re.compile(r"(?<![\d.])(?:\d{13}(?:\d{3}){0,2}|1\d{9}(?:\.\d{1,9})
 
 
 def date_in(text: str, *, american: bool = True) -> int | None:
-    """Return the time that a text has somewhere, in microseconds since 1970; None if it has none."""
+    """Return the first date in a text, in microseconds since 1970; None if it has none.
+
+    `american`: in 03/04/2026 the month stands first.
+    """
     for dates, pattern in DATES if american else (DATES[-1], *DATES):
-        found = pattern.search(text)
-        if found is not None and (time := dates.microseconds(found[0])) is not None:
+        match = pattern.search(text)
+        if match is not None and (time := dates.microseconds(match[0])) is not None:
             return time
     since = _SINCE_1970.search(text)
     return None if since is None else moment(since[0])
 
 
 def iso(time: int) -> str:
-    """Format microseconds since 1970 as Kafka does."""
+    """Format microseconds since 1970 as Kafka does, to the millisecond."""
     return (EPOCH + timedelta(microseconds=time)).strftime("%Y-%m-%d %H:%M:%S,%f")[:-3]
 
 
@@ -230,7 +237,7 @@ def of_java(pattern: str) -> Dates:
 
 
 def moment(value: object) -> int | None:
-    """Parse a date in any of WAYS, as text or as a number of JSON; None if it is none."""
+    """Parse a date in any of WAYS, as text or as a number of JSON, into microseconds since 1970; None if it is none."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
     text = f"{value:.6f}" if isinstance(value, float) else str(value)

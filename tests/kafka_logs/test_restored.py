@@ -7,6 +7,7 @@ import json
 import quopri
 import textwrap
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -164,6 +165,18 @@ def test_lines_of_an_export_are_read_with_their_writer(export: Callable[[list[st
     read = read_lines(path, "export.txt")
     assert [(line.time, line.message, line.logger) for line in read.lines] == wanted
     assert len(wanted) == len(LOGGED)
+
+
+def test_the_day_comes_first_in_a_table_that_has_a_thirteenth_month(tmp_path: Path) -> None:
+    days = [*(f"0{day}/01/2026" for day in (2, 3, 4)), "13/01/2026"]
+    path = tmp_path / "export.csv"
+    messages = [f'"{day} 16:00:00.000","kafka-a","{line[26:]}"' for day, line in zip(days, LOGGED, strict=False)]
+    path.write_text("\n".join(['"Time","Pod","Message"', *messages]), encoding="utf-8")
+    read = [line.time for line in read_lines(path, "export.csv").lines]
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+    assert [epoch + timedelta(microseconds=time) for time in read if time is not None] == [
+        datetime(2026, 1, int(day[:2]), 16, tzinfo=UTC) for day in days
+    ]
 
 
 def test_a_line_keeps_its_number() -> None:

@@ -149,7 +149,8 @@ def date_in(text: str, *, american: bool = True) -> int | None:
 
     `american`: in 03/04/2026 the month stands first.
     """
-    for dates, pattern in DATES if american else (DATES[-1], *DATES):
+    # In Python's order False comes first.
+    for dates, pattern in DATES if american else sorted(DATES, key=lambda pair: pair[0] is not _BRITISH):
         match = pattern.search(text)
         if match is not None and (time := dates.microseconds(match[0])) is not None:
             return time

@@ -59,6 +59,7 @@ def _units(files: Sequence[ReadFile]) -> list[ClusterGroup[ReadFile]]:
     units = []
     for inside in folders.values():
         nodes = {node for file in inside for node in file.nodes}
+        # Files of several nodes in one folder need not be of one cluster (rule 1).
         units += [ClusterGroup(inside)] if len(nodes) < 2 else [ClusterGroup([file]) for file in inside]
     for unit in units:
         for file in unit.members:

@@ -471,7 +471,7 @@ class _PartitionLosses:
         return Cause(BELOW, leader.epoch if leader is not None else None)
 
     def _committed_to(self, truncation: StoryEntry, leader: _LeaderStart | None) -> tuple[int | None, int | None]:
-        """Return (bound, committed_to): nothing at or above the bound was committed, all below `committed_to` was.
+        """Return (bound, committed_to): all below `committed_to` was committed, nothing at or above the higher of the two.
 
         `_parts` divides the removed offsets by them. The bound is None where neither the node's own high watermark nor a
         clean election says what was not committed, `committed_to` where no high watermark is known.

@@ -329,7 +329,7 @@ def eventful_partitions(story: Story) -> list[tuple[str, list[StoryEntry]]]:
 
 def _telling(events: Sequence[StoryEntry]) -> Sequence[StoryEntry]:
     """Return the MOST_EVENTS entries that tell most, by their kinds, in order of time."""
-    # The less, the more it tells; other kinds tell least.
+    # By kind, 0 tells most; kinds that are not here tell least.
     weight = {
         "elected": 0,
         "truncated": 0,

@@ -109,7 +109,7 @@ class Truncations(StoryState):
         """Tell a truncation by the log's own line."""
         entry = self._truncation(line, number(line.fields["to"]), "log")
         if line.says.since is not None:
-            entry.marks.add("truncated")  # since 1.0 only what has an effect is said so
+            entry.marks.add("truncated")  # since 1.0 the line is printed only of a truncation that has an effect
             relate(entry)
 
     def say_truncated_fully(self, line: SourcedLine) -> None:

@@ -1,9 +1,9 @@
 """The controller with one partition and its brokers: the states of spec/Controller.tla, and what must hold in them.
 
 A state has the controller's state (`control`), and for each broker, by index `b`, its process (UP, STOPPING, STOPPED, DEAD)
-and its log: the leader epoch of each record. Broker b has a log directory "{b}A", and a second one, "{b}B", if disks may fail
-in the model. A function that finds steps yields (label, state after it); a label is (action, arguments). ELR are the eligible
-leader replicas (KIP-966). A *view* is a state as nested tuples of ints; sets of brokers are bit masks in it.
+and its log: the leader epoch of each record. Broker b has a log directory "{b}A", and a second one, "{b}B", if disks may
+fail in the model. A function that finds steps yields (label, state after it); a label is (action, arguments). ELR are the
+eligible leader replicas (KIP-966). A *view* is a state as nested tuples of ints; sets of brokers are bit masks in it.
 
 Rules of this file
 
@@ -154,7 +154,7 @@ def initial_control_cluster(bounds: ControlBounds, profile: Profile = ELR) -> Co
 def directory_state(state: ControlCluster, b: int) -> int:
     """Return the state of the log directory with the replica of b: ONLINE, FAILED or MOVED (it is the second one)."""
     partition, registration = state.partition, state.control.brokers.get(b)
-    # Nothing to find a replica in: ONLINE stands for that, too.
+    # Where b has no replica, ONLINE stands for that.
     if partition is None or registration is None or b not in partition.replicas:
         return ONLINE
     directory = directory_of(partition, b)

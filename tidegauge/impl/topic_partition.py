@@ -29,7 +29,7 @@ def to_int32(value: int) -> int:
 
 
 def java_hash(text: str) -> int:
-    """Return String#hashCode."""
+    """Return what Java's String#hashCode returns: a polynomial of the UTF-16 code units, in 32 bits."""
     value = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for high, low in zip(units[::2], units[1::2], strict=True):

@@ -196,7 +196,10 @@ def _within(model: BoundedModel, changes: Iterable[tuple[Label, Controller]]) ->
 
 
 def _sessions(model: BoundedModel, image: Controller, up: int) -> ControllerChanges:
-    """Yield the fencing of each live broker and the unfencing of each that runs and is fenced; a label may come twice."""
+    """Yield the fencing of each live broker and the unfencing of each that runs and is fenced, as (label, controller).
+
+    A broker that runs (`up`) renews its session in the step in which it is fenced. A label may come twice.
+    """
     setup, suffix = model.setup, "Elr" if model.setup.profile.elr else "Broker"
     for b in image.assignment:
         runs = bool(up >> b & 1)
@@ -348,7 +351,11 @@ def role_change(model: BoundedModel, b: int, broker: Broker, row: NetworkRow, im
 
 
 def _alter_partition(model: BoundedModel, b: int, broker: Broker, image: Controller) -> Iterator[Transition]:
-    """Find AlterPartition: the controller decides on the proposal in flight, and the leader learns it at once."""
+    """Find AlterPartition: the controller decides on the pending proposal of broker b.
+
+    An accepted one changes the registration, which the leader reads in a step of its own (BecomeLeader). A refusal for an
+    ineligible replica reaches the leader in this step.
+    """
     action = "AlterPartitionElr" if model.setup.profile.elr else "AlterPartition"
     request = partition_.alter_partition_request(broker.partition, broker.incarnation)
     request = request._replace(isr_epochs=sent_epochs(broker, request))

@@ -98,6 +98,7 @@ def update_features(control: ReplicationControl, update: FeatureUpdate, latest: 
     if error != NONE:
         return records_.ControllerResult((), error)
     level = records_.FeatureLevelRecord(update.name, update.level)
+    # These may raise the min.insync.replicas of a leader, as any change of configurations may.
     safety = _elr_safety_records(control) if update.name == ELR_VERSION and update.level > 0 else ()
     return records_.ControllerResult((*safety, *renewed_epochs(control, safety), level), NONE)
 

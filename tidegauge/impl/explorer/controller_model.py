@@ -131,6 +131,7 @@ class ControlCluster(NamedTuple):
 def initial_control_cluster(bounds: ControlBounds, profile: Profile = ELR) -> ControlCluster:
     """Return the initial state: all brokers run, all replicas are in the ISR, every log is empty."""
     everybody = range(bounds.brokers)
+    # The replicas of partition 0, where the model is of partition 1: only their number matters (finding F4).
     elsewhere = tuple(range(ELSEWHERE, ELSEWHERE + bounds.partition_zero))
     directories = {b: (f"{b}A", f"{b}B")[: 1 + bounds.disks_fail] for b in everybody}
     brokers = [(b, BrokerRegistration(0, directories=directories.get(b, ()))) for b in (*everybody, *elsewhere)]
@@ -519,12 +520,16 @@ def _session_steps(state: ControlCluster, b: int) -> Iterator[tuple[Label, Contr
 def _active_controller(state: ControlCluster) -> QuorumController:
     """Return the active controller as it is right after a heartbeat of every broker.
 
-    Offsets of the metadata log do not count here: all brokers have read it, and a controlled shutdown may end at once.
+    Offsets of the metadata log do not count here: every broker has reported 0, and a controlled shutdown may end at 0, so at
+    once as far as other brokers are concerned.
     """
-    brokers = (
-        (b, BrokerHeartbeatState(broker.fenced, 0, 0 if broker.in_controlled_shutdown and not broker.fenced else UNDEFINED))
-        for b, broker in state.control.brokers.items()
-    )
+
+    def heartbeat_state(broker: BrokerRegistration) -> BrokerHeartbeatState:
+        """Return what the controller has of a registered broker's last heartbeat."""
+        shuts_down = broker.in_controlled_shutdown and not broker.fenced
+        return BrokerHeartbeatState(broker.fenced, 0, 0 if shuts_down else UNDEFINED)
+
+    brokers = ((b, heartbeat_state(broker)) for b, broker in state.control.brokers.items())
     return QuorumController(state.control, Heartbeats(FrozenMap(brokers)), UNDEFINED)
 
 

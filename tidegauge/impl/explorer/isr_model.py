@@ -98,6 +98,7 @@ class IsrCluster(NamedTuple):
 def initial_isr_cluster(bounds: IsrBounds, profile: Profile = FETCH_TRUNCATION, rules: Rules | None = None) -> IsrCluster:
     """Return the initial state: all brokers are in the ISR, every log is empty, every follower has fetched once."""
     everybody = tuple(range(bounds.followers + 1))
+    # A lag limit below any time: every member that is behind may be found lagging.
     setup = Setup(Rules() if rules is None else rules, profile, replica_lag_time_max_ms=-1)
     brokers = FrozenMap((b, BrokerRegistration(epoch=0)) for b in everybody)
     control = ReplicationControl(

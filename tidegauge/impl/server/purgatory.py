@@ -113,6 +113,7 @@ def _bound_segment(partition: Partition, params: FetchParams) -> int:
     log = partition.log
     if params.isolation is Isolation.LOG_END:
         return log_.active_segment(log)
+    # Where the position of the high watermark is known, its segment is.
     if params.isolation is Isolation.TXN_COMMITTED or log.hw_segment == UNDEFINED:
         return log_.segment_of(log, read_bound(log, params.isolation))
     return log.hw_segment

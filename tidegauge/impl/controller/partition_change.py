@@ -274,6 +274,7 @@ def _changed_last_known(
             last_known = (partition.leader,)
         elif leads:
             last_known = ()
+    # Later it goes by the leader alone: it stays the same while there is none.
     elif profile.elr and leader is not None:
         last_known = () if leader != UNDEFINED else last_known or (partition.leader,)
     # Finding F13, repaired: without a leader, the last member to go is remembered once no other replica is waited for.

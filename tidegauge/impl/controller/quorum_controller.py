@@ -106,6 +106,7 @@ def register_broker(controller: QuorumController, record: RegisterBrokerRecord, 
     )
     try:
         records = brokers.broker_registered(control, record, previous_epoch)
+    # The controller fails on its own index of ELRs (finding F6).
     except IllegalStateError:
         return controller, ControllerResult((), UNKNOWN_SERVER_ERROR)
     return write_records(controller, records), ControllerResult(records, NONE)
@@ -119,11 +120,12 @@ def _has_valid_session(controller: QuorumController, session: BrokerIdAndEpoch) 
 
 
 def unregister_broker(controller: QuorumController, broker: int) -> Handled:
-    """Unregister a broker. QuorumController#unregisterBroker."""
+    """Unregister a broker: it is removed for good, out of every ISR and ELR. QuorumController#unregisterBroker."""
     if broker not in controller.control.brokers:
         return controller, ControllerResult((), BROKER_ID_NOT_REGISTERED)
     try:
         records = brokers.broker_unregistered(controller.control, broker)
+    # The controller fails on its own index of ELRs (finding F6).
     except IllegalStateError:
         return controller, ControllerResult((), UNKNOWN_SERVER_ERROR)
     return write_records(controller, records), ControllerResult(records, NONE)

@@ -93,7 +93,7 @@ class Memo(Caller):
         )
 
     def cluster(self, cluster: Cluster) -> Cluster:
-        """Return the same cluster made of interned parts."""
+        """Return an equal cluster made of interned parts, for which `transitions`, `row` and `value` can be used."""
         return cluster._replace(
             brokers=tuple(self.intern(broker) for broker in cluster.brokers),
             network=tuple(self._intern_row(row) for row in cluster.network),
@@ -104,7 +104,7 @@ class Memo(Caller):
         )
 
     def view(self, cluster: Cluster) -> View:
-        """Return the view of impl.explorer.spec_view, remembered per broker."""
+        """Return the view of a cluster, as impl.explorer.spec_view:view does; the part of each broker is remembered."""
         model = cluster.model
         brokers = tuple(
             self.value(broker_view, model, broker, row) for broker, row in zip(cluster.brokers, cluster.network, strict=True)

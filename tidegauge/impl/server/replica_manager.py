@@ -249,7 +249,7 @@ def online_logs(manager: ReplicaManager) -> Logs:
 
 
 def with_logs(manager: ReplicaManager, changed: Logs) -> ReplicaManager:
-    """Store the logs that the fetchers changed."""
+    """Store the logs that the fetchers changed in their partitions, if these are still online."""
     for tp, log in changed.items():
         partition = online_partition(manager, tp)
         if partition is not None and partition.log != log:

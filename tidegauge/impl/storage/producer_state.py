@@ -135,8 +135,11 @@ class Transactions(NamedTuple):
 
 
 def transactions(batches: tuple[Batch, ...]) -> Transactions:
-    """Return the transactions that a log's batches imply. ProducerAppendInfo#append."""
-    begun: dict[int, int] = {}
+    """Return the transactions that the batches of a log imply, open and ended. ProducerAppendInfo#append.
+
+    A producer's transaction begins with its first batch after the last marker, and ends with the next marker.
+    """
+    begun: dict[int, int] = {}  # producer id -> first offset
     ended: list[tuple[int, int]] = []
     aborted: list[AbortedTransaction] = []
     for batch in batches:

@@ -1,10 +1,10 @@
-"""An ordered mapping that is a value.
+"""An ordered immutable mapping, hashable, so that states made of it can be compared and remembered.
 
 Rules of this file
 
-1. Every change returns a new table. Order is part of the value: it is Kafka's LinkedHashMap, whose order is the round
+1. Every change returns a new mapping. Order is part of the value: it is Kafka's LinkedHashMap, whose order is the round
    robin of a fetcher thread.
-2. Tables are compared and hashed by their items.
+2. Mappings are compared and hashed by their items, order included.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ V = TypeVar("V")
 
 
 class FrozenMap(Generic[K, V]):
-    """Keys and values in an order of their own."""
+    """Keys and values, in the order in which they were put."""
 
     __slots__ = ("_items",)
 
@@ -27,15 +27,15 @@ class FrozenMap(Generic[K, V]):
         return self._items.get(key)
 
     def put(self, key: K, value: V) -> "FrozenMap[K, V]":
-        """Set a value; a known key keeps its place, a new one goes to the end."""
+        """Return the mapping with `value` for `key`; a key that is there keeps its place, a new one goes to the end."""
         return FrozenMap((*self._items.items(), (key, value)))
 
     def put_at_end(self, key: K, value: V) -> "FrozenMap[K, V]":
-        """Set a value and move its key to the end. PartitionStates#updateAndMoveToEnd."""
+        """Return the mapping with `value` for `key`, at the end. PartitionStates#updateAndMoveToEnd."""
         return FrozenMap((*((k, v) for k, v in self._items.items() if k != key), (key, value)))
 
     def without(self, *keys: K) -> "FrozenMap[K, V]":
-        """Return the table without these keys; absent ones do not matter."""
+        """Return the mapping without these keys; absent ones do not matter."""
         return FrozenMap((k, v) for k, v in self._items.items() if k not in keys)
 
     def items(self) -> tuple[tuple[K, V], ...]:

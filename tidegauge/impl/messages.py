@@ -5,7 +5,8 @@ Rules of this file
 1. Fields carry the names of Kafka's message schemas. UNDEFINED stands for an absent epoch, as on the wire.
 2. Errors are the protocol's codes. Those in impl.rules are the ones a rule decides on; the rest stand here.
 3. A fetch response travels with the offset and epoch of its request: Kafka keeps them in the fetch session.
-4. What may be in flight in the same place differs in length by kind: tuples that hold the same numbers are equal.
+4. The types of a message that may be in flight in the same place differ in their number of fields: tuples of the same
+   numbers are equal, whatever their types.
 """
 
 from enum import Enum
@@ -95,9 +96,10 @@ class ListOffsets(NamedTuple):
     latest_error: int = 0
 
     def error(self, log_end: int) -> int:
-        """Return the first error that a follower meets: one ahead of its leader does not ask for the earliest offset.
+        """Return the first error that a follower with this log end meets, 0 for none.
 
-        AbstractFetcherThread#fetchOffsetAndTruncate: latest first.
+        AbstractFetcherThread#fetchOffsetAndTruncate asks for the latest offset first. A follower that is ahead of it
+        truncates there and never asks for the earliest.
         """
         return self.latest_error or (0 if self.latest < log_end else self.earliest_error)
 
@@ -261,19 +263,19 @@ class FetchParams(NamedTuple):
 
     @property
     def is_from_follower(self) -> bool:
-        """FetchRequest#isValidBrokerId: 0 is a broker too (an article tests for > 0)."""
+        """Whether a broker sent it: -1 is a consumer. FetchRequest#isValidBrokerId; 0 is a broker, too."""
         return self.replica_id >= 0
 
     @property
     def isolation(self) -> Isolation:
-        """FetchIsolation#of. Followers read to the log end, consumers do not (an article has it the other way round)."""
+        """Up to where the fetch may read. FetchIsolation#of: followers and the future replica of a move to the log end."""
         if self.is_from_follower or self.replica_id == FUTURE_LOCAL_REPLICA:
             return Isolation.LOG_END
         return Isolation.TXN_COMMITTED if self.read_committed else Isolation.HIGH_WATERMARK
 
     @property
     def only_leader(self) -> bool:
-        """FetchParams#fetchOnlyLeader: a consumer that says where it stands may read from a follower (KIP-392)."""
+        """Whether only the leader serves it: a consumer that sends its rack may read from a follower (KIP-392)."""
         return self.is_from_follower or self.rack is None
 
 

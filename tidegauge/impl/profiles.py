@@ -1,5 +1,10 @@
 """Generations of the protocol: one table of switches.
 
+A *switch* says whether, or in which way, a generation makes one decision; a *profile* is a value for each switch, under a
+name such as `kip101` or `release-4.3.1`. A *setup* is what a broker runs with: a profile, the rules (functions of
+impl.rules, one of which a fault replaces), and replica settings. Bugs of Kafka are named by issue, or F1 to F13: the
+findings of docs/findings.md.
+
 Rules of this file
 
 1. A switch stands here if and only if some function of impl reads it, or of the reference behind a contract that is made of
@@ -18,7 +23,7 @@ from tidegauge.impl.rules import Ints
 
 
 def switch_text(value: bool | str) -> str:
-    """Return the value of a switch as it is written."""
+    """Format the value of a switch as names of profiles have it: a bool as on or off, a text as it is."""
     return ("on" if value else "off") if isinstance(value, bool) else value
 
 
@@ -94,24 +99,28 @@ class Profile(NamedTuple):
     )
 
     def switched(self, switches: Mapping[str, bool | str]) -> "Profile":
-        """Return the same generation with other values of these switches."""
+        """Return this profile with other values of some switches, by switch name; it keeps its own name."""
         values: dict[str, Any] = {**switches}
         return self._replace(**values)
 
     def with_switch(self, name: str, value: bool | str) -> "Profile":
-        """Return the same generation with another value of a switch, under the name that says so: 4.3.1+elr=off."""
+        """Return this profile with another value of one switch, under the name that says so: 4.3.1+elr=off."""
         return self.switched({name: value})._replace(name=f"{self.name}{CHANGED}{name}={switch_text(value)}")
 
     def without(self, bugs: Collection[str]) -> "Profile":
-        """Return the same generation with these bugs of `UNSAFE` repaired, under the name that says so."""
+        """Return this profile with bugs repaired, under the name that says so: 4.3.1-without-F2-F3.
+
+        `bugs` are values of `UNSAFE`; those that this profile does not have are left out.
+        """
         repaired = {switch: False for switch, bug in UNSAFE.items() if bug in bugs and getattr(self, switch)}
         if not repaired:
             return self
-        return self.switched(repaired)._replace(name=f"{self.name}{WITHOUT}{'-'.join(UNSAFE[name] for name in repaired)}")
+        repaired_bugs = "-".join(UNSAFE[switch] for switch in repaired)
+        return self.switched(repaired)._replace(name=f"{self.name}{WITHOUT}{repaired_bugs}")
 
     @property
     def truncates_in_thread(self) -> bool:
-        """Whether a truncation that needs no response is the fetcher thread's (0.11, KIP-101), not makeFollowers'."""
+        """Whether the fetcher thread also makes truncations that need no response (0.11); before, makeFollowers did."""
         return self.offsets_for_leader_epoch
 
 
@@ -290,7 +299,7 @@ class Rules(NamedTuple):
 
     @classmethod
     def with_rule(cls, name: str, rule: Callable[..., Any]) -> "Rules":
-        """Return the decisions with one replaced, also where other rules call it.
+        """Return the decisions with the rule called `name` replaced by `rule`, also where other rules call it.
 
         A rule that calls it, directly or through another, is rebuilt from its own code object in a namespace that has the
         replacement under that name. Rules come after those they call, so one pass over the fields suffices.
@@ -323,39 +332,37 @@ class ClusterProfiles(NamedTuple):
 
 
 ModelProfile: TypeAlias = Profile | ClusterProfiles
-"""What a model's brokers are of."""
+"""The profile of all brokers of a model, or one for each."""
 
 
 def serving(setup: Setup, sender: Profile) -> Setup:
-    """Return the setup by which a leader handles a request of this sender: its own, but for what the request carries.
+    """Return the setup by which a leader handles a request of a broker with profile `sender`.
 
-    Requests have the version of their sender's protocol (inter.broker.protocol.version), and whoever leads knows them all:
-    brokers are upgraded first, the protocol then. So the sender decides which epochs a request and its response have.
+    It is the leader's own `setup`, but for the switches in `CARRIED`: requests have the version of their sender's protocol
+    (inter.broker.protocol.version), and whoever leads knows them all: brokers are upgraded first, the protocol then. So the
+    sender decides which epochs a request and its response have.
     """
     carried = {name: getattr(sender, name) for name in CARRIED}
     return setup._replace(profile=setup.profile.switched(carried))
 
 
-# A profile that records which of its switches are read.
-#
-# What was done without reading a switch is done the same whatever its value is.
-
-
 def recording_reads(profile: Profile) -> tuple[Profile, set[str]]:
-    """Return the same generation, and the set to which it adds the name of each switch that is read."""
+    """Return a copy of the profile that records its reads, and the set to which it adds the name of each switch read.
+
+    A step that never reads a switch is the same whatever the switch's value is: callers rely on that.
+    """
     names: set[str] = set()
 
-    def noted(at: int, name: str) -> property:
-        """Return the property of a switch that notes its name when it is read."""
-        value = itemgetter(at)
+    def recording_property(index: int, name: str) -> property:
+        """Return a property that reads the field at `index` of the tuple, and adds `name` to the set."""
+        field = itemgetter(index)
 
         def read(profile_read: Profile) -> bool | str:
             names.add(name)
-            switch: bool | str = value(profile_read)
+            switch: bool | str = field(profile_read)
             return switch
 
         return property(read)
 
-    return type("RecordingProfile", (Profile,), {name: noted(at, name) for at, name in enumerate(Profile._fields)})(
-        *profile
-    ), names
+    properties = {name: recording_property(index, name) for index, name in enumerate(Profile._fields)}
+    return type("RecordingProfile", (Profile,), properties)(*profile), names

@@ -1,4 +1,9 @@
-"""What each release of Kafka did: the switches of impl.profiles, from 0.10.2 on.
+"""What each release of Kafka did: the switches of impl.profiles, from 0.10.2 on; and profiles by their names.
+
+A *switch* is one respect in which releases differ, a *profile* a value for each (impl.profiles). A profile is a
+*generation*, one of PROFILES, or that of a release. Names: `kip101`, `release-4.3.1` or `4.3.1`; with switches changed,
+`4.3.1+keeps_remote_leo=off`; with known bugs repaired, `4.3.1-without-F2`. A cluster of mixed releases is named
+`1=3.9.1,2=4.3.1`, by broker id.
 
 Rules of this file
 
@@ -129,18 +134,21 @@ class ComparedRelease(NamedTuple):
 
 
 _NUMBERS = re.compile(r"v?([0-9]{1,9})\.([0-9]{1,9})(?:\.([0-9]{1,9}))?")
-_OF_CONFLUENT, CONFLUENT_AHEAD, CONFLUENT_FIRST = ("-ccs", "-ce"), 4, (7, 0)
+_CONFLUENT_SUFFIXES, CONFLUENT_AHEAD, CONFLUENT_FIRST = ("-ccs", "-ce"), 4, (7, 0)
 """How versions of Confluent's builds end. From 7.0 on they are four major versions ahead: 7.9.1-ccs is Kafka 3.9."""
 
 
 def release_of_version(version: str) -> ComparedRelease:
-    """Return the release that a build is compared with, whatever its version is: 4.4.0-SNAPSHOT, 3.9.0.redhat-00001."""
+    """Return the release that a build is compared with, by its version: of 4.4.0-SNAPSHOT, 3.9.0.redhat-00001, 7.9.1-ccs.
+
+    A version without numbers, or later than every known release, is compared with the newest release.
+    """
     numbers, newest = _NUMBERS.match(version), _text(LAST_RELEASE)
     if numbers is None:
         return ComparedRelease(newest, f"{version} has no number: compared with {newest}, the newest release that is known")
     release: Release = tuple(int(number) for number in numbers.groups() if number is not None)
     note = ""
-    if any(ending in version for ending in _OF_CONFLUENT) and release >= CONFLUENT_FIRST:
+    if any(suffix in version for suffix in _CONFLUENT_SUFFIXES) and release >= CONFLUENT_FIRST:
         release = (release[0] - CONFLUENT_AHEAD, *release[1:])
         note = f"{version} is Confluent's build of Kafka {_text(release[:2])}: compared with {_text(release)}"
     # 0.10.2.1 is a patch release, while the fourth number of a later version is its vendor's.
@@ -154,8 +162,9 @@ def release_of_version(version: str) -> ComparedRelease:
 
 
 def profile_of_release(text: str) -> Profile:
-    """Return the profile of a release, named `release-<release>`."""
+    """Return the profile of a release such as "3.6.1", named `release-3.6.1`. Raises UsageError."""
     version = parse_release(text)
+    # The rows of a switch ascend, so the last row up to the release has its value.
     switches: dict[str, Any] = {
         name: [value for since, value in rows if since <= version][-1] for name, rows in SINCE.items()
     }
@@ -179,9 +188,9 @@ def profile_named(name: str) -> Profile:
                 f"this order, with a hyphen between; seen {name!r}; write the name so"
             )
         return repaired
-    generation, changed = _last_change(name)
-    if changed is not None:
-        return profile_named(generation).with_switch(*changed)
+    unchanged, change = _last_change(name)
+    if change is not None:
+        return profile_named(unchanged).with_switch(*change)
     if name.startswith(RELEASE):
         return profile_of_release(name.removeprefix(RELEASE))
     if name in PROFILES:
@@ -199,16 +208,18 @@ _BY_BROKER = re.compile(r"([0-9]{1,10})=(.*)", re.DOTALL)
 
 
 def profiles_named(name: str, nodes: Sequence[int]) -> ClusterProfiles:
-    """Return the profiles of a cluster with these brokers. Raises UsageError.
+    """Return the profiles of a cluster whose broker ids are `nodes`, by the cluster's name. Raises UsageError.
 
-    Parts of the name have commas between them. One with a broker's id is that broker's, as in `1=3.9.1,2=4.3.1`; one without
-    is the controller's, and that of brokers which no part names. Without such a part all are named, and the controller has
-    the profile of the first. Eligible leader replicas are of the metadata version, so all have them or none has.
+    The name has parts with commas between them. A part such as `1=3.9.1` is the profile of broker 1. A part without an id is
+    the profile of the controller, and of every broker that no part names. If there is no such part, every broker has to be
+    named, and the controller has the profile of the first part. Eligible leader replicas are decided by the metadata
+    version, so all brokers and the controller get the same value of `elr`.
     """
     own: dict[int, Profile] = {}
     default: Profile | None = None
     for part in name.split(","):
         by_broker = _BY_BROKER.fullmatch(part)
+        # A second part for the same broker, or a second one for all others.
         is_second = default is not None if by_broker is None else int(by_broker[1]) in own
         if is_second:
             raise UsageError(
@@ -234,12 +245,12 @@ def profiles_named(name: str, nodes: Sequence[int]) -> ClusterProfiles:
 
 
 def names_brokers(name: str) -> bool:
-    """Return whether a profile's name gives brokers their own: 1=3.9.1,2=4.3.1."""
+    """Return whether a name is that of a cluster with a profile per broker: 1=3.9.1,2=4.3.1."""
     return "," in name or _BY_BROKER.fullmatch(name) is not None
 
 
 def profile_names(name: str) -> Iterator[str]:
-    """Yield the name of each profile in that of a cluster's."""
+    """Yield the names of the profiles in a cluster's name: 3.9.1 and 4.3.1 for 1=3.9.1,2=4.3.1."""
     for part in name.split(","):
         by_broker = _BY_BROKER.fullmatch(part)
         yield part if by_broker is None else by_broker[2]
@@ -247,25 +258,28 @@ def profile_names(name: str) -> Iterator[str]:
 
 @cache
 def profile_of_node(name: str, node: int) -> Profile:
-    """Return the profile of one broker by the name of the cluster's: what the others are makes no difference to it."""
+    """Return the profile of the broker with id `node`, by the cluster's name; the other brokers do not matter for it."""
     return profiles_named(name, (node,)).brokers[0]
 
 
 def _last_change(name: str) -> tuple[str, tuple[str, bool | str] | None]:
-    """Return the profile's name without the last switch that is changed in it, and the change; None if there is none."""
+    """Split the last changed switch off a profile's name: return (the name before it, (switch, value)).
+
+    `4.3.1+elr=on` and `4.3.1+elr` change a switch, `4.3.1-elr` switches one off. A name without a change is (name, None).
+    """
     for switch in SINCE:
         # Words of other names have hyphens between them as well: only the name of a switch at the end is one.
         if name.endswith(f"-{switch}"):
             return name.removesuffix(f"-{switch}"), (switch, switch_value(switch, "off"))
-    generation, plus, change = name.rpartition(CHANGED)
+    before, plus, change = name.rpartition(CHANGED)
     if not plus:
         return name, None
     switch, equals, text = change.partition("=")
-    return generation, (switch, switch_value(switch, text if equals else "on"))
+    return before, (switch, switch_value(switch, text if equals else "on"))
 
 
 def switch_value(switch: str, text: str) -> bool | str:
-    """Parse the value of a switch. Raises UsageError for a name that no switch has, and for a value that it cannot have."""
+    """Parse the value of a switch: on, off, or its text. Raises UsageError for a wrong name or value."""
     values = {switch_text(value): value for value in switch_values(switch)}
     if text not in values:
         raise UsageError(f"profile: expected {switch}= and one of {', '.join(values)}; seen {text!r}; choose one of those")
@@ -281,6 +295,7 @@ def switch_values(switch: str) -> Iterator[bool | str]:
             + (f"is it {' or '.join(near)}?" if near else "write it as it is there")
         )
     values = dict.fromkeys(value for _, value in SINCE[switch])
+    # A bool may be switched to a value that no release has.
     yield from (True, False) if isinstance(next(iter(values)), bool) else values
 
 

@@ -115,7 +115,7 @@ class ReplicaSettings:
         return hash(tuple(self._values.items()))
 
     def number(self, name: str) -> int:
-        """Return a setting that is an int. Raises UsageError for any other."""
+        """Return the value of a setting that is an int. Raises UsageError for any other, and for an unknown name."""
         value = self[name]
         if type(value) is not int:
             raise UsageError(f"{name}: expected a setting that is a number; seen {value!r}; read it with settings[name]")
@@ -123,14 +123,14 @@ class ReplicaSettings:
 
 
 def setting_named(name: str) -> Setting:
-    """Return the row of a setting. Raises UsageError."""
+    """Return the row of the setting called `name`. Raises UsageError if there is none."""
     if name not in SETTINGS:
         raise UsageError(f"setting: expected one of {', '.join(SETTINGS)}; seen {name!r}; correct the name")
     return SETTINGS[name]
 
 
 def default_of(setting: Setting, release: tuple[int, ...] | None = None) -> SettingValue:
-    """Return the default of a setting in a release; None is today's."""
+    """Return the default of a setting in a release such as (2, 4); None is the newest release."""
     if release is not None:
         for changed_in, value in OLDER_DEFAULTS.get(setting.name, ()):
             if release < changed_in:
@@ -139,17 +139,21 @@ def default_of(setting: Setting, release: tuple[int, ...] | None = None) -> Sett
 
 
 def settings(overrides: Mapping[str, object] | None = None, release: tuple[int, ...] | None = None) -> ReplicaSettings:
-    """Return the defaults with `overrides`, checked one by one and then against each other; texts are read as Kafka does."""
+    """Return every setting: a release's defaults with `overrides`, by name. Raises UsageError.
+
+    Values are checked one by one, then against each other. One that is a text is parsed as Kafka parses a configuration
+    file; `release` None is the newest.
+    """
     values = {name: default_of(setting, release) for name, setting in SETTINGS.items()}
     for name, value in (overrides or {}).items():
         values[name] = _checked(setting_named(name), value)
-    checked = ReplicaSettings(values)
-    _validate_values(checked)
-    return checked
+    parsed = ReplicaSettings(values)
+    _validate_values(parsed)
+    return parsed
 
 
 def _checked(setting: Setting, value: object) -> SettingValue:
-    """Parse a value, and check its lower bound. Raises UsageError."""
+    """Parse the value of a setting, and check its lower bound. Raises UsageError."""
     value = _parsed(setting, value)
     if setting.least is not None and isinstance(value, int) and value < setting.least:
         raise UsageError(f"{setting.name}: expected at least {setting.least}; seen {value}; raise it")
@@ -157,7 +161,10 @@ def _checked(setting: Setting, value: object) -> SettingValue:
 
 
 def _parsed(setting: Setting, value: object) -> SettingValue:
-    """Parse a value: a number, true or false in any case, or a text. ConfigDef#parseType."""
+    """Return a value in its setting's type: unchanged, or parsed from a text. ConfigDef#parseType. Raises UsageError.
+
+    A number is an optional minus and digits; true and false may be in any case.
+    """
     if type(value) is setting.kind:
         return value  # type: ignore[return-value]
     text = value.strip() if isinstance(value, str) else ""
@@ -168,13 +175,13 @@ def _parsed(setting: Setting, value: object) -> SettingValue:
     raise UsageError(f"{setting.name}: expected {setting.kind.__name__}; seen {value!r}; correct the value")
 
 
-def _validate_values(checked: ReplicaSettings) -> None:
-    """Compare settings with each other. KafkaConfig#validateValues."""
-    wait = checked.number("replica.fetch.wait.max.ms")
+def _validate_values(parsed: ReplicaSettings) -> None:
+    """Compare settings with each other. KafkaConfig#validateValues. Raises UsageError."""
+    wait = parsed.number("replica.fetch.wait.max.ms")
     # A fetch that waits at the leader must neither time out nor count as lag.
     for name in ("replica.socket.timeout.ms", "replica.lag.time.max.ms"):
-        if wait > checked.number(name):
-            raise UsageError(f"{name}: expected at least replica.fetch.wait.max.ms = {wait}; seen {checked[name]}; raise it")
+        if wait > parsed.number(name):
+            raise UsageError(f"{name}: expected at least replica.fetch.wait.max.ms = {wait}; seen {parsed[name]}; raise it")
 
 
 DEFAULTS = settings()

@@ -13,7 +13,9 @@ Rules of this file
 
 An epoch cache is two parallel sequences, `epochs` and `starts`, both strictly increasing: the leader epoch, and the
 offset of its first record. Offsets are 0-based; `log_end` (LEO) and high watermarks are exclusive. Integers stay below
-2**62, so int64 arithmetic is exact.
+2**62, so int64 arithmetic is exact. An `entry_..` argument is a field of the PartitionFetchState that a follower's fetcher
+thread has of the partition; a `request_..` or `requested` one was in the request. Bools at the end of an argument list
+(`fences`, `epoch_checked`, `keeps`) say whether the release has the change that the docstring names.
 """
 
 from collections.abc import Sequence
@@ -96,16 +98,17 @@ def latest_epoch(epochs: Ints) -> int:
 
 
 def end_offset_for(epochs: Ints, starts: Ints, log_end: int, requested: int) -> tuple[int, int]:
-    """Answer OffsetsForLeaderEpoch, rows L1 to L5 of the response table. LeaderEpochFileCache#endOffsetFor.
+    """Return (epoch, end offset) for OffsetsForLeaderEpoch of `requested`. LeaderEpochFileCache#endOffsetFor.
 
-    Returns (epoch, end offset), both UNDEFINED when there is no answer. Row L4 is KAFKA-7415; the epoch in row L5 is
-    KIP-279 (KIP-101 answered with the end offset only).
+    Both are UNDEFINED when there is no answer. L1 to L5 number the cases; the proofs cite them. Case L4 is KAFKA-7415; the
+    epoch in case L5 is KIP-279 (KIP-101 answered with the end offset only).
     """
     n = len(epochs)
     if requested == UNDEFINED:
         return UNDEFINED, UNDEFINED  # L1
     if n > 0 and requested == epochs[n - 1]:
         return requested, log_end  # L2
+    # How many entries have an epoch up to the requested one: the last of them is the response, if there is any.
     known = count_at_most(epochs, requested)
     if known == n:
         return UNDEFINED, UNDEFINED  # L3: newer than everything in the cache, or an empty cache
@@ -115,7 +118,7 @@ def end_offset_for(epochs: Ints, starts: Ints, log_end: int, requested: int) -> 
 
 
 def epoch_for_offset(epochs: Ints, starts: Ints, offset: int) -> int:
-    """Return the epoch of the record at `offset`, UNDEFINED below the first entry. #epochForOffset."""
+    """Return the epoch of the record at `offset`, UNDEFINED below the first entry. LeaderEpochFileCache#epochForOffset."""
     entries = count_at_most(starts, offset)
     if entries == 0:
         return UNDEFINED
@@ -135,7 +138,8 @@ def assign_keeps(epochs: Ints, starts: Ints, epoch: int, start: int) -> int:
 
 
 def truncate_from_end_keeps(starts: Ints, end: int) -> int:
-    """Return how many entries stay when the log is truncated at `end`. #truncateFromEnd (KAFKA-10706)."""
+    """Return how many entries stay in a log truncated at `end`. LeaderEpochFileCache#truncateFromEnd (KAFKA-10706)."""
+    # A negative end truncates nothing: Kafka tests `endOffset >= 0` first.
     if end < 0:
         return len(starts)
     return count_below(starts, end)
@@ -156,10 +160,11 @@ def truncate_from_start_covers(starts: Ints, start: int) -> int:
 def truncation_target(
     epochs: Ints, starts: Ints, log_end: int, fetch_offset: int, leader_epoch: int, leader_end: int
 ) -> tuple[int, int, bool]:
-    """Return where a follower truncates, given the leader's (epoch, end): (row of the T-table, offset, completed).
+    """Return (case, truncation offset, completed) of a follower, given the leader's epoch and its end offset.
 
-    AbstractFetcherThread#getOffsetTruncationState. Neither the log start nor the high watermark is an input: nothing here
-    stops a truncation below the high watermark.
+    AbstractFetcherThread#getOffsetTruncationState. The case, 1 to 5, is for the proofs and the judge (T1 to T5). Not
+    `completed`: the follower must ask for another epoch. Neither the log start nor the high watermark is an input: nothing
+    here stops a truncation below the high watermark.
     """
     if leader_end == UNDEFINED:
         # The leader has no answer: fall back to the offset that the entry had, the high watermark or the log end.
@@ -186,7 +191,8 @@ def high_watermark_after_truncation(hw: int, target: int) -> int:
 def out_of_range_reset(leader_start: int, leader_end: int, log_end: int) -> tuple[int, int]:
     """Return (RESET_TO_..., new fetch offset) for an out-of-range fetch. AbstractFetcherThread#fetchOffsetAndTruncate.
 
-    Only RESET_TO_LEADER_START drops the whole log.
+    The leader's offsets are its answers to ListOffsets, `log_end` is the follower's. Only RESET_TO_LEADER_START drops the
+    whole log; RESET_TO_LOG_END keeps all of it.
     """
     if leader_end < log_end:
         return RESET_TO_LEADER_END, leader_end
@@ -200,7 +206,10 @@ def out_of_range_reset(leader_start: int, leader_end: int, log_end: int) -> tupl
 
 
 def check_leader_epoch(requested: int, local: int) -> int:
-    """Return the error of a request made in epoch `requested`. Partition#checkCurrentLeaderEpoch (KIP-320)."""
+    """Return the error of a request made in leader epoch `requested`, at a replica in epoch `local`.
+
+    Partition#checkCurrentLeaderEpoch (KIP-320). UNDEFINED is a sender that names no epoch: it is never fenced.
+    """
     if requested == UNDEFINED or requested == local:
         return NONE
     if requested < local:
@@ -209,9 +218,9 @@ def check_leader_epoch(requested: int, local: int) -> int:
 
 
 def request_error(requested: int, local: int, serves: bool, fences: bool) -> int:
-    """Return the error of a request made in epoch `requested`. Partition#getLocalLog.
+    """Return the error of a request made in leader epoch `requested`, at a replica in epoch `local`. Partition#getLocalLog.
 
-    `serves`: it leads, or the request accepts any replica (KIP-392). `fences` is KIP-320 (2.1).
+    `serves`: the replica leads, or the request accepts any replica (KIP-392). `fences` is KIP-320 (2.1).
     """
     # The epoch before leadership: a follower that has not read the requested epoch answers UNKNOWN_LEADER_EPOCH, and the
     # sender retries instead of looking for another leader.
@@ -224,7 +233,7 @@ def request_error(requested: int, local: int, serves: bool, fences: bool) -> int
 def fetch_error(requested: int, local: int, serves: bool, assigned: bool, fences: bool) -> int:
     """Return the error of a fetch: `request_error`, then the assignment. Partition#fetchRecords, #followerReplicaOrThrow.
 
-    A consumer counts as assigned.
+    `assigned`: the leader has the fetching follower among its replicas; a consumer counts as assigned.
     """
     error = request_error(requested, local, serves, fences)
     # A replica that the leader does not know comes from metadata that the leader has not read yet: with an epoch in the
@@ -239,11 +248,14 @@ def fetch_error(requested: int, local: int, serves: bool, assigned: bool, fences
 def fetch_decision(
     epochs: Ints, starts: Ints, log_start: int, log_end: int, fetch_offset: int, last_fetched_epoch: int
 ) -> tuple[int, int, int]:
-    """Return READ, DIVERGING or OUT_OF_RANGE, with the diverging (epoch, end offset). Partition#readRecords."""
+    """Return (READ, DIVERGING or OUT_OF_RANGE, diverging epoch, its end offset). Partition#readRecords.
+
+    The last two are UNDEFINED unless the fetch diverges. `last_fetched_epoch` UNDEFINED: divergence is not looked for.
+    """
     if last_fetched_epoch != UNDEFINED:
         epoch, end = end_offset_for(epochs, starts, log_end, last_fetched_epoch)
         # Out of range before divergence (KAFKA-12996): below the log start the cache says nothing about the leader's
-        # records.
+        # records. An epoch for which the cache has no answer is out of range as well.
         if epoch == UNDEFINED or end == UNDEFINED or fetch_offset < log_start:
             return OUT_OF_RANGE, UNDEFINED, UNDEFINED
         if epoch < last_fetched_epoch or end < fetch_offset:
@@ -275,12 +287,16 @@ def accepts_epoch_response(entry_epoch: int, truncating: bool, request_epoch: in
 
 
 def batches_accepted(batch_epochs: Ints, leader_epoch: int) -> int:
-    """Return how many leading batches a follower in `leader_epoch` appends. UnifiedLog#appendAsFollower (KAFKA-18723)."""
+    """Return how many batches, from the first on, a follower in `leader_epoch` appends: up to one of a later epoch.
+
+    UnifiedLog#appendAsFollower (KAFKA-18723).
+    """
     return count_at_most(batch_epochs, leader_epoch)
 
 
 def initial_fetch_offset(epochs: Ints, log_end: int, hw: int) -> int:
     """Return where fetching starts after a role change. ReplicaManager#initialFetchOffset (2.8 and later)."""
+    # Without a cached epoch the leader cannot find a divergence, so only what is committed is sure to be shared.
     if len(epochs) == 0:
         return hw
     return log_end
@@ -291,7 +307,7 @@ def initial_fetch_offset(epochs: Ints, log_end: int, hw: int) -> int:
 
 
 def follower_high_watermark(leader_hw: int, log_start: int, log_end: int) -> int:
-    """Clamp the leader's value into the follower's log; not monotonic. UnifiedLog#updateHighWatermark."""
+    """Return the leader's high watermark clamped into the follower's log; it may fall. UnifiedLog#updateHighWatermark."""
     if leader_hw < log_start:
         return log_start
     return min(leader_hw, log_end)
@@ -303,16 +319,20 @@ def high_watermark_after_log_start(hw: int, log_start: int) -> int:
 
 
 def forgets_log_ends(known_epoch: int, leader_epoch: int, was_leader: bool, keeps: bool) -> bool:
-    """Return whether a leader of `leader_epoch` forgets its followers' recorded log ends. Replica#resetReplicaState.
+    """Return whether a broker that becomes leader in `leader_epoch` forgets its followers' recorded log ends.
 
-    Partition#makeLeader resets them in a new leader epoch only. `keeps`: one that led in the last epoch it knows keeps
-    them, whatever other leader there was in between and whatever was truncated since: finding F2, Kafka up to 4.3.1.
+    Replica#resetReplicaState; Partition#makeLeader resets them in a new leader epoch only. `known_epoch` is the last one it
+    had read, and `was_leader` its role there. `keeps`: a broker that led there keeps them, whatever other leader there was
+    in between and whatever was truncated since: finding F2, Kafka up to 4.3.1.
     """
     return leader_epoch > known_epoch and not (keeps and was_leader)
 
 
 def counts_for_high_watermark(in_maximal_isr: bool, caught_up: bool, eligible: bool) -> bool:
-    """Return whether a replica holds the high watermark back. Partition#maybeIncrementLeaderHW (KAFKA-15021)."""
+    """Return whether a replica holds the high watermark back. Partition#maybeIncrementLeaderHW (KAFKA-15021).
+
+    `caught_up` is `is_caught_up`; `eligible`: it may join the ISR, being neither fenced nor an earlier incarnation.
+    """
     return in_maximal_isr or (caught_up and eligible)
 
 
@@ -333,14 +353,21 @@ def leader_high_watermark(hw: int, log_end: int, leos: Ints, counted: Sequence[b
 
 
 def is_caught_up(leo: int, leader_end: int, now: int, last_caught_up: int, lag_max: int) -> bool:
-    """Return whether a replica has caught up in time. Replica#isCaughtUp; times in ms."""
+    """Return whether a replica has the leader's log end, or had it at most `lag_max` ms ago. Replica#isCaughtUp.
+
+    `leo` is its recorded LEO, `last_caught_up` comes from `last_caught_up_time`; times in ms.
+    """
     return leo == leader_end or now - last_caught_up <= lag_max
 
 
 def last_caught_up_time(
     old: int, fetch_offset: int, fetch_time: int, leader_end: int, previous_leader_end: int, previous_fetch_time: int
 ) -> int:
-    """Return when a replica was last caught up. Replica#updateFetchStateOrThrow; times in ms."""
+    """Return when a replica was last caught up, given its fetch of now. Replica#updateFetchStateOrThrow; times in ms.
+
+    `old` is what this returned before. `leader_end` is the leader's log end now, the `previous_..` values are its log end
+    and the time at the replica's previous fetch.
+    """
     if fetch_offset >= leader_end:
         return max(old, fetch_time)
     # It has now what the leader had at its previous fetch, so it was caught up then.
@@ -354,17 +381,21 @@ def last_caught_up_time(
 
 
 def may_join_isr(leo: int, hw: int, epoch_start: int) -> bool:
-    """Return whether a follower has reached high watermark and epoch start. Partition#isFollowerInSync (KAFKA-7128)."""
+    """Return whether a follower's recorded LEO has reached the leader's high watermark and epoch start.
+
+    Partition#isFollowerInSync (KAFKA-7128).
+    """
     return leo >= hw and leo >= epoch_start
 
 
 def produce_response(hw: int, required: int, leads: bool, too_few: bool) -> tuple[bool, int]:
-    """Return whether what an acks=all produce waits for is held, and its error. Partition#checkEnoughReplicasReachOffset.
+    """Return (whether the records of an acks=all produce are committed, error). Partition#checkEnoughReplicasReachOffset.
 
-    `required` is where its records end; `too_few` is under_min_isr of the ISR. An error answers at once, held or not.
+    `required` is where its records end; `too_few` is under_min_isr of the ISR. The produce waits while this is (False,
+    NONE); an error is sent at once.
     """
-    # Of its records a broker that waits with them remembers no more than where they end, and after it was deposed another
-    # leader's may stand there: it must not look.
+    # The waiting broker remembers only where the records end. Once it does not lead any more, another leader's records may
+    # stand there, so its high watermark says nothing.
     if not leads:
         return False, NOT_LEADER_OR_FOLLOWER
     if hw < required:
@@ -376,7 +407,10 @@ def produce_response(hw: int, required: int, leads: bool, too_few: bool) -> tupl
 
 
 def proposal_after(error: int) -> int:
-    """Return what becomes of an ISR proposal after a response with `error`. Partition#handleAlterPartitionError."""
+    """Return what becomes of an ISR proposal after an AlterPartition response with `error`: COMMITTED, GIVEN_UP, ...
+
+    Partition#handleAlterPartitionError.
+    """
     if error == NONE:
         return COMMITTED
     # The controller cannot have taken it: back to the committed ISR.

@@ -23,13 +23,13 @@ class TopicPartition(NamedTuple):
 
 
 def to_int32(value: int) -> int:
-    """Return the value that a Java int holds after overflow."""
+    """Return the Java int, from -2^31 to 2^31 - 1, that `value` becomes by overflow."""
     value &= MASK
     return value - (MASK + 1) if value & SIGN else value
 
 
 def java_hash(text: str) -> int:
-    """Return String#hashCode."""
+    """Return what Java's String#hashCode returns: a polynomial of the UTF-16 code units, in 32 bits."""
     value = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for high, low in zip(units[::2], units[1::2], strict=True):
@@ -38,7 +38,7 @@ def java_hash(text: str) -> int:
 
 
 def java_abs(value: int) -> int:
-    """Return Utils#abs: 0 for the smallest int, whose negation does not fit."""
+    """Return what Kafka's Utils#abs returns: 0 for the smallest int, whose negation does not fit into an int."""
     return 0 if value == -SIGN else abs(value)
 
 

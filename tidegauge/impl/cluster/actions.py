@@ -1,4 +1,12 @@
-"""The actions of the explored cluster: brokers, messages, the controller, clients, and network faults."""
+"""The actions of the explored cluster: brokers, messages, the controller, clients, and network faults.
+
+Each function finds the *transitions* of some actions: for every action that is enabled, its label and what it changes. It
+reads the values that it is given and no others, so that a caller may remember its result. Actions are those of
+spec/Replication.tla; with eligible leader replicas (ELR) some have other names (spec/ELR.tla). `b` is a broker's index, `f`
+a follower's, `leader` a leader's; `row` is what is in flight between a follower and each leader, one message or None;
+`image` is the controller's registration; `up` is the bit mask of the brokers that run. `exposed` are the record epochs that
+a leader's high watermark covers after a step. Bounds of the model limit what is enabled.
+"""
 
 from collections.abc import Iterable, Iterator
 from itertools import combinations
@@ -46,7 +54,7 @@ from tidegauge.impl.rules import INELIGIBLE_REPLICA, NONE, OFFSET_OUT_OF_RANGE, 
 
 @collect_transitions
 def follower_transitions(model: BoundedModel, f: int, broker: Broker, row: NetworkRow) -> Iterator[Transition]:
-    """Find what the fetcher thread does by itself and what a response does: they read follower and messages in flight."""
+    """Find what a follower's fetcher thread does by itself, and what a response in flight does: it arrives or is lost."""
     yield from thread_transitions(model, f, broker, row)
     for leader, message in enumerate(row):
         if isinstance(message, FetchResponseInFlight | OffsetsForLeaderEpochResponse):
@@ -57,21 +65,25 @@ def follower_transitions(model: BoundedModel, f: int, broker: Broker, row: Netwo
 def receive_transitions(
     model: BoundedModel, f: int, broker: Broker, row: NetworkRow, leader: int, response: LeaderResponse
 ) -> tuple[Transition, ...]:
-    """Find HandleFetchResponse, HandleDivergingResponse, HandleOutOfRange, HandleEpochResponse."""
+    """Find HandleFetchResponse, HandleDivergingResponse, HandleOutOfRange or HandleEpochResponse, by the response.
+
+    The response of `leader` is consumed whether the follower takes it or not, and the next request leaves at once.
+    """
     after = receive_response(model.setup_of(f), broker, leader, response)
     row = with_message(row, leader, follow_up_request(model, after, leader))
     return (Transition((consuming_action(response), f, leader), f, after, row),)
 
 
 def lose_transitions(model: BoundedModel, f: int, broker: Broker, row: NetworkRow, leader: int) -> tuple[Transition, ...]:
-    """Find LoseResponse."""
+    """Find LoseResponse: the response of `leader` in flight is lost, and the follower sends its next request."""
     row = with_message(row, leader, follow_up_request(model, broker, leader))
     return (Transition(("LoseResponse", f, leader), f, row=row),)
 
 
 @collect_transitions
 def thread_transitions(model: BoundedModel, f: int, broker: Broker, row: NetworkRow) -> Iterator[Transition]:
-    """Find SendFetch, SendEpochRequest, TruncateToHighWatermark: the thread waits for no response."""
+    """Find SendFetch, SendEpochRequest or TruncateToHighWatermark: steps of a thread that waits for no response."""
+    # No thread has the partition, or the thread waits for its leader (`source`).
     if broker.source == UNDEFINED or row[broker.source] is not None:
         return
     setup = model.setup_of(f)
@@ -86,7 +98,7 @@ def thread_transitions(model: BoundedModel, f: int, broker: Broker, row: Network
 
 
 def receive_response(setup: Setup, broker: Broker, leader: int, response: LeaderResponse) -> Broker:
-    """Return the follower after a response has reached it."""
+    """Return the follower after a response of `leader` has reached it."""
     if isinstance(response, FetchResponseInFlight):
         return broker_.handle_fetch_response(setup, broker, leader, response)
     return broker_.handle_offsets_for_leader_epoch_response(setup, broker, leader, response)
@@ -104,12 +116,16 @@ def consuming_action(response: LeaderResponse) -> str:
 def serve_transitions(
     model: BoundedModel, leader: int, broker: Broker, f: int, request: FollowerRequest, incarnations: tuple[int, ...] = ()
 ) -> tuple[Transition, ...]:
-    """Find HandleFetch, HandleEpochRequest: they read the leader, one request, and the broker epochs it knows."""
+    """Find HandleEpochRequest, or HandleFetch in each of its two ways: `broker` is the leader that serves follower `f`.
+
+    `incarnations` are the broker epochs in the leader's metadata cache; empty where the model does not count them.
+    """
     if isinstance(request, OffsetsForLeaderEpochRequest):
         response = broker_.serve_epoch(model.serving(leader, f), broker, request)
         return (Transition(("HandleEpochRequest", leader, f), leader, broker, answered=f, response=response),)
-    out, may_join = (metadata_cache(model, eligible, incarnations) for eligible in (False, True))
-    return _serve_fetch(model, leader, broker, f, request, out, may_join)
+    # The leader's metadata cache may be old: it says of everybody that he may not join the ISR, or that he may.
+    nobody_may_join, all_may_join = (metadata_cache(model, eligible, incarnations) for eligible in (False, True))
+    return _serve_fetch(model, leader, broker, f, request, nobody_may_join, all_may_join)
 
 
 def _serve_fetch(
@@ -118,21 +134,21 @@ def _serve_fetch(
     broker: Broker,
     f: int,
     request: FetchRequest,
-    out: BrokerStates,
-    may_join: BrokerStates,
+    nobody_may_join: BrokerStates,
+    all_may_join: BrokerStates,
 ) -> tuple[Transition, ...]:
-    """Find HandleFetch with a metadata cache in which the follower may not, and may, join the ISR."""
+    """Find HandleFetch with each of two metadata caches: its last argument is 1 where the leader proposes the follower."""
     setup = model.serving(leader, f)
-    after, response = broker_.serve_fetch(setup, broker, request, out, model.bounds.max_fetch)
+    after, response = broker_.serve_fetch(setup, broker, request, nobody_may_join, model.bounds.max_fetch)
     served = Transition(
         ("HandleFetch", leader, f, 0), leader, after, exposed=exposed_epochs(after), answered=f, response=response
     )
-    joined, response = broker_.serve_fetch(setup, broker, request, may_join, model.bounds.max_fetch)
+    proposing, response = broker_.serve_fetch(setup, broker, request, all_may_join, model.bounds.max_fetch)
     # Eligibility made no difference: one transition, not two labels for the same state.
-    if joined.partition.state == after.partition.state:
+    if proposing.partition.state == after.partition.state:
         return (served,)
     return served, Transition(
-        ("HandleFetch", leader, f, 1), leader, joined, exposed=exposed_epochs(joined), answered=f, response=response
+        ("HandleFetch", leader, f, 1), leader, proposing, exposed=exposed_epochs(proposing), answered=f, response=response
     )
 
 
@@ -149,16 +165,20 @@ ControllerChanges = Iterator[tuple[Label, Controller]]
 
 
 def controller_transitions(model: BoundedModel, image: Controller, up: int) -> tuple[Transition, ...]:
-    """Find FenceBroker, UnfenceBroker (with ELR FenceElr, UnfenceElr), ElectPreferred, ElectLastKnown, ElectAnybody.
+    """Find what the controller does by itself: sessions that end or begin, and elections.
 
-    They read the controller and the mask of brokers that can renew a session.
+    FenceBroker, UnfenceBroker (with ELR FenceElr, UnfenceElr), ElectPreferred, ElectLastKnown, ElectAnybody. `up` says which
+    brokers can renew a session.
     """
     changes = [*_sessions(model, image, up), *_elections(model, image)]
     return tuple(Transition(label, controller=changed) for label, changed in _within(model, changes))
 
 
 def register_transitions(model: BoundedModel, b: int, broker: Broker, image: Controller) -> tuple[Transition, ...]:
-    """Find Register: a broker that was down starts; until its registration counts the controller changes the partition."""
+    """Find Register (with ELR): a broker that was down starts, and the controller takes it out of the ISR.
+
+    There is one transition for each broker that may be elected by that; it is in the label, UNDEFINED for none.
+    """
     changes = []
     for preference in _preferences(image):
         changed = controller_.register_broker(model.setup, image, b, broker.stopped_cleanly, preference)
@@ -168,14 +188,18 @@ def register_transitions(model: BoundedModel, b: int, broker: Broker, image: Con
 
 
 def _within(model: BoundedModel, changes: Iterable[tuple[Label, Controller]]) -> ControllerChanges:
-    """Keep each change once, without the partition epoch, up to the highest leader epoch."""
+    """Yield the changes within the bound of the leader epoch, each label once, without the partition epoch."""
+    # Several orders of preference elect the same broker: that is the same label and the same state.
     for label, changed in dict(changes).items():
         if changed.leader_epoch <= model.bounds.max_epoch:
             yield label, without_partition_epoch(changed)
 
 
 def _sessions(model: BoundedModel, image: Controller, up: int) -> ControllerChanges:
-    """Yield the fencing of each live broker and the unfencing of each that runs; `up` is the bit mask of those that run."""
+    """Yield the fencing of each live broker and the unfencing of each that runs and is fenced, as (label, controller).
+
+    A broker that runs (`up`) renews its session in the step in which it is fenced. A label may come twice.
+    """
     setup, suffix = model.setup, "Elr" if model.setup.profile.elr else "Broker"
     for b in image.assignment:
         runs = bool(up >> b & 1)
@@ -190,7 +214,7 @@ def _sessions(model: BoundedModel, image: Controller, up: int) -> ControllerChan
 
 
 def _elections(model: BoundedModel, image: Controller) -> ControllerChanges:
-    """Yield each election that may be made: preferred ones, or the last resort if there is no leader."""
+    """Yield each election that changes the leader: of a preferred one; if nobody leads, the last resort of the bounds."""
     setup, resort = model.setup, model.bounds.last_resort
     for preference in _preferences(image):
         if image.leader != UNDEFINED:
@@ -209,12 +233,13 @@ def _elections(model: BoundedModel, image: Controller) -> ControllerChanges:
 
 
 def _preferences(image: Controller) -> Iterator[tuple[int, ...]]:
-    """Return the assignment with each of its brokers first."""
+    """Yield orders in which an election may try the replicas: one for each replica, which comes first in it."""
     for preferred in image.assignment:
         yield (preferred, *(b for b in image.assignment if b != preferred))
 
 
 def _elected(before: Controller, after: Controller) -> int:
+    """Return the leader that a change has elected, UNDEFINED if it has elected none: for the label."""
     return after.leader if after.leader_epoch > before.leader_epoch else UNDEFINED
 
 
@@ -226,7 +251,7 @@ def _elected(before: Controller, after: Controller) -> int:
 
 @collect_transitions
 def own_transitions(model: BoundedModel, b: int, broker: Broker, may_crash: bool) -> Iterator[Transition]:
-    """Find LeaderAppend, ShrinkIsr, Crash (with ELR Stop, CrashAndLose), DeleteRecords: they read the broker alone."""
+    """Find what a broker does by itself: LeaderAppend, ShrinkIsr, Crash (with ELR Stop, CrashAndLose), DeleteRecords."""
     setup, log = model.setup_of(b), broker.partition.log
     yield from append_transitions(model, b, broker)
     yield from shrink_transitions(model, b, broker)
@@ -239,7 +264,7 @@ def own_transitions(model: BoundedModel, b: int, broker: Broker, may_crash: bool
 
 @collect_transitions
 def append_transitions(model: BoundedModel, b: int, broker: Broker) -> Iterator[Transition]:
-    """Find LeaderAppend."""
+    """Find LeaderAppend: a leader appends a record; with acks=all where the model has clients that wait."""
     setup, log = model.setup_of(b), broker.partition.log
     # An append with acks=all may be refused: then nothing has happened.
     if broker.leads and log.end < model.bounds.max_log:
@@ -251,7 +276,7 @@ def append_transitions(model: BoundedModel, b: int, broker: Broker) -> Iterator[
 
 
 def shrink_transitions(model: BoundedModel, b: int, broker: Broker) -> tuple[Transition, ...]:
-    """Find ShrinkIsr."""
+    """Find ShrinkIsr: a leader proposes an ISR without some members that are behind, as if they had lagged too long."""
     return tuple(
         Transition(("ShrinkIsr", b, mask(out_of_sync)), b, broker_.shrink_isr(broker, out_of_sync))
         for out_of_sync in _subsets(broker_.lagging_members(model.setup_of(b), broker))
@@ -260,7 +285,7 @@ def shrink_transitions(model: BoundedModel, b: int, broker: Broker) -> tuple[Tra
 
 @collect_transitions
 def stop_transitions(model: BoundedModel, b: int, broker: Broker) -> Iterator[Transition]:
-    """Find Stop, Crash, CrashAndLose: each high watermark, and with lost tails each log end, that may be on disk then."""
+    """Find Stop, Crash, CrashAndLose: one for each high watermark, and with lost tails for each log end, then on disk."""
     if not broker.up:
         return
     setup, log = model.setup_of(b), broker.partition.log
@@ -277,6 +302,7 @@ def stop_transitions(model: BoundedModel, b: int, broker: Broker) -> Iterator[Tr
 
 
 def _subsets(members: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Yield the nonempty subsets."""
     for size in range(1, len(members) + 1):
         yield from combinations(members, size)
 
@@ -285,7 +311,10 @@ def _subsets(members: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 def image_transitions(
     model: BoundedModel, b: int, broker: Broker, row: NetworkRow, image: Controller
 ) -> Iterator[Transition]:
-    """Find BecomeLeader, BecomeFollower, Restart or Register, AlterPartition: they read broker and controller."""
+    """Find what a broker does with the controller: BecomeLeader, BecomeFollower, AlterPartition; if down, Restart, Register.
+
+    `row` is what is in flight for it as a follower.
+    """
     partition = broker.partition
     if not broker.up:
         if model.setup.profile.elr:
@@ -304,7 +333,10 @@ def image_transitions(
 
 
 def role_change(model: BoundedModel, b: int, broker: Broker, row: NetworkRow, image: Controller) -> Iterator[Transition]:
-    """Find BecomeLeader, BecomeFollower: a newer registration read by a broker that is up."""
+    """Find BecomeLeader or BecomeFollower: a broker that is up reads a registration that is news to it.
+
+    A fenced broker does not become leader, nor follower if it has had no role since it started.
+    """
     setup = model.setup_of(b)
     if image.leader == b and b in image.live:
         after = broker_.become_leader(setup, broker, image, metadata_cache(model, False))
@@ -319,7 +351,11 @@ def role_change(model: BoundedModel, b: int, broker: Broker, row: NetworkRow, im
 
 
 def _alter_partition(model: BoundedModel, b: int, broker: Broker, image: Controller) -> Iterator[Transition]:
-    """Find AlterPartition: the controller decides on the proposal in flight, and the leader learns it at once."""
+    """Find AlterPartition: the controller decides on the pending proposal of broker b.
+
+    An accepted one changes the registration, which the leader reads in a step of its own (BecomeLeader). A refusal for an
+    ineligible replica reaches the leader in this step.
+    """
     action = "AlterPartitionElr" if model.setup.profile.elr else "AlterPartition"
     request = partition_.alter_partition_request(broker.partition, broker.incarnation)
     request = request._replace(isr_epochs=sent_epochs(broker, request))
@@ -336,7 +372,10 @@ def _alter_partition(model: BoundedModel, b: int, broker: Broker, image: Control
 
 
 def sent_epochs(broker: Broker, request: AlterPartitionRequest) -> tuple[int, ...]:
-    """Return the broker epochs as they were when the proposal was sent, which is earlier than this step."""
+    """Return the broker epochs of a proposed ISR, as they were when `broker` sent the proposal.
+
+    A member that has registered again since has an earlier one there (`PartitionState.outdated`).
+    """
     outdated = broker.partition.state.outdated
     return tuple(broker_.EARLIER if b in outdated else e for b, e in zip(request.isr, request.isr_epochs, strict=True))
 
@@ -362,13 +401,14 @@ AwaitedRecords = tuple[AwaitedRecord, ...]
 
 @collect_transitions
 def client_transitions(model: BoundedModel, b: int, broker: Broker, waiting: AwaitedRecords) -> Iterator[Transition]:
-    """Find AnswerProduce, Read: they read the broker and the produces that wait at it."""
-    setup, now = model.setup_of(b), broker.partition
+    """Find AnswerProduce and Read, a consumer's fetch from the log start; `waiting` are the records awaited at broker b."""
+    setup, partition = model.setup_of(b), broker.partition
     yield from produce_transitions(model, b, broker, waiting)
     if broker.leads:
-        request = FetchRequest(UNDEFINED, UNDEFINED, now.log.start, UNDEFINED)
+        # A consumer: no replica id, no epochs.
+        request = FetchRequest(UNDEFINED, UNDEFINED, partition.log.start, UNDEFINED)
         _, response = partition_.fetch_records(
-            setup, now, request, (), 0, model.bounds.max_log, isolation=Isolation.HIGH_WATERMARK, update=False
+            setup, partition, request, (), 0, model.bounds.max_log, isolation=Isolation.HIGH_WATERMARK, update=False
         )
         if response.records:
             yield Transition(("Read", b, response.hw, response.records[-1].last + 1), b)
@@ -376,16 +416,23 @@ def client_transitions(model: BoundedModel, b: int, broker: Broker, waiting: Awa
 
 @collect_transitions
 def produce_transitions(model: BoundedModel, b: int, broker: Broker, waiting: AwaitedRecords) -> Iterator[Transition]:
-    """Find AnswerProduce."""
-    for at, (end, epoch) in enumerate(waiting):
+    """Find AnswerProduce: a produce whose record is committed is acknowledged; at a deposed leader it gets an error.
+
+    `waiting` has (end offset, epoch) of each awaited record.
+    """
+    for index, (end, epoch) in enumerate(waiting):
         reached, error = partition_.check_enough_replicas_reach_offset(model.setup_of(b), broker.partition, end)
         if reached or error != NONE:
+            still_waiting = (*waiting[:index], *waiting[index + 1 :])
             acked = (end - 1, epoch) if error == NONE else None
-            yield Transition(("AnswerProduce", b, end, error), b, waiting=(*waiting[:at], *waiting[at + 1 :]), acked=acked)
+            yield Transition(("AnswerProduce", b, end, error), b, waiting=still_waiting, acked=acked)
 
 
 def may_read_metadata(broker: Broker, waiting: AwaitedRecords) -> bool:
-    """Return whether no client waits for this broker to report that it leads no more."""
+    """Return whether a broker may read metadata: one that was deposed first answers the clients that wait at it.
+
+    Kafka does both under ReplicaManager's replicaStateChangeLock.
+    """
     return broker.leads or not waiting
 
 
@@ -405,7 +452,10 @@ def may_read_metadata(broker: Broker, waiting: AwaitedRecords) -> bool:
 
 
 def duplicate_transitions(f: int, row: NetworkRow, copies: NetworkRow) -> tuple[Transition, ...]:
-    """Find Duplicate: a request in flight will arrive once more, one copy at a time between follower and leader."""
+    """Find Duplicate: a request in flight will arrive once more.
+
+    `copies` are the follower's copies that have not arrived yet, by leader as in `row`: there is one at most for each.
+    """
     return tuple(
         Transition(("Duplicate", f, leader), f, copies=with_message(copies, leader, message))
         for leader, message in enumerate(row)
@@ -414,7 +464,10 @@ def duplicate_transitions(f: int, row: NetworkRow, copies: NetworkRow) -> tuple[
 
 
 def disconnect_transitions(f: int, row: NetworkRow, copies: NetworkRow, up: int) -> tuple[Transition, ...]:
-    """Find Disconnect: a follower gives up its fetch to a broker that runs, which may handle it all the same."""
+    """Find Disconnect: a follower gives up its fetch to a broker that runs (`up`), which may handle it all the same.
+
+    The fetch moves from `row` to `copies`, the requests of this follower whose response nobody will get.
+    """
     return tuple(
         Transition(
             ("Disconnect", f, leader), f, row=with_message(row, leader, None), copies=with_message(copies, leader, message)
@@ -428,26 +481,30 @@ def disconnect_transitions(f: int, row: NetworkRow, copies: NetworkRow, up: int)
 def copy_transitions(
     model: BoundedModel, leader: int, broker: Broker, f: int, copies: NetworkRow, incarnations: tuple[int, ...]
 ) -> Iterator[Transition]:
-    """Find HandleDuplicate, HandleAbandoned: the leader handles a copy like any request; the response is lost."""
+    """Find HandleDuplicate or HandleAbandoned: the leader handles the copy of a request of `f`; the response is lost."""
     action = "HandleDuplicate" if model.bounds.max_duplicates else "HandleAbandoned"
     copy = copies[leader]
     if isinstance(copy, FetchRequest | OffsetsForLeaderEpochRequest):
         for served in serve_transitions(model, leader, broker, f, copy, incarnations):
-            # HandleFetch says whether it proposes the follower for the ISR; HandleEpochRequest never does.
+            # ("HandleFetch", leader, f, proposes the follower for the ISR), or ("HandleEpochRequest", leader, f).
             proposes = served.label[3:] or (0,)
             label = (action, leader, f, *proposes, *_request_arguments(copy))
             yield served._replace(label=label, answered=UNDEFINED, response=None, consumed=f)
 
 
 def _request_arguments(request: FollowerRequest) -> Label:
-    """Return the request in the label: (epoch, offset, last epoch), or (epoch, -1, epoch asked about)."""
+    """Return the arguments by which a label names a copied request, all ints.
+
+    (current leader epoch, fetch offset, last fetched epoch); of an OffsetsForLeaderEpoch request (current leader epoch, -1,
+    requested epoch).
+    """
     if isinstance(request, OffsetsForLeaderEpochRequest):
         return request.current_leader_epoch, UNDEFINED, request.leader_epoch
     return request.current_leader_epoch, request.fetch_offset, request.last_fetched_epoch
 
 
 def disk_transitions(b: int, broker: Broker) -> tuple[Transition, ...]:
-    """Find LoseDisk: only a broker that is down and has records."""
+    """Find LoseDisk: a broker that is down and has records finds its disk empty when it starts again."""
     if broker.up or broker.partition.log.end == 0:
         return ()
     return (Transition(("LoseDisk", b), b, broker_.lose_disk(broker)),)

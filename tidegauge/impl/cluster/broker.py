@@ -1,5 +1,9 @@
 """One broker as a value: its partition, the fetcher entry that feeds it, and whether the process is up.
 
+The broker is one of the explored cluster, which has one partition. Its *entry* is the PartitionFetchState that a fetcher
+thread has of the partition while it follows; `image` is the controller's registration, as the broker reads it; `metadata`
+is the broker's metadata cache. impl.replica decides what a step does to partition and log.
+
 Rules of this file
 
 1. A step of a broker reads this broker and one input: a message, or the controller's registration. It returns the broker
@@ -56,14 +60,21 @@ class Broker(NamedTuple):
 
     @property
     def leads(self) -> bool:
-        """An up broker that believes it is leader."""
+        """Whether it is up and believes that it is the leader."""
         return self.up and self.partition.is_leader
 
 
 def settle(broker: Broker) -> Broker:
-    """Drop what only a clock, the disk or a waiting client would read: rule 2 of this file."""
+    """Return the broker without what only a clock, the disk or a waiting client would read (rule 2 of this file).
+
+    Every step ends with it, so that states that behave alike are the same state.
+    """
     partition = broker.partition
-    remotes = tuple(Replica(r.broker_id, r.log_end, broker_epoch=_of_a_fetch(r)) for r in partition.remotes)
+    # A fetch's broker epoch is forgotten: only proposals send it again, and `PartitionState.outdated` covers those.
+    remotes = tuple(
+        Replica(r.broker_id, r.log_end, broker_epoch=None if r.broker_epoch is None else UNDEFINED)
+        for r in partition.remotes
+    )
     log = log_.flush_cache(partition.log)._replace(recovery_point=0, hw_segment=UNDEFINED)
     # Records below the log start are out of everybody's reach: whether they are still on disk makes no difference.
     if log.start > log.segments[0]:
@@ -73,8 +84,8 @@ def settle(broker: Broker) -> Broker:
     return broker._replace(partition=partition._replace(log=log, epoch_start=epoch_start, remotes=remotes), entry=entry)
 
 
-def _fetched(setup: Setup, broker: Broker, fetcher: Fetcher) -> Broker:
-    """Store what the fetcher thread made of log and entry."""
+def _with_fetcher(setup: Setup, broker: Broker, fetcher: Fetcher) -> Broker:
+    """Return the broker with the log and the entry as its fetcher thread has left them."""
     entry = fetcher.entry
     if entry is not None:
         # The lag itself is for a clock. Whether it is known matters only to releases that forget the last epoch after an
@@ -82,11 +93,6 @@ def _fetched(setup: Setup, broker: Broker, fetcher: Fetcher) -> Broker:
         lag_is_known = entry.lag is not None and not setup.profile.keeps_last_epoch
         entry = entry._replace(lag=0 if lag_is_known else None)
     return settle(broker._replace(partition=broker.partition._replace(log=fetcher.log), entry=entry))
-
-
-def _of_a_fetch(replica: Replica) -> int | None:
-    """Drop a fetch's broker epoch: only proposals send it again, and `PartitionState.outdated` covers those."""
-    return None if replica.broker_epoch is None else UNDEFINED
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -98,6 +104,7 @@ def become_leader(setup: Setup, broker: Broker, image: Controller, metadata: Bro
     partition, _ = partition_.make_leader(
         setup, broker.partition, image.leader_epoch, image.partition_epoch, image.isr, image.assignment, metadata, NOW
     )
+    # A new value without a fetcher entry: no thread fetches for a leader.
     return settle(Broker(partition, incarnation=broker.incarnation))
 
 
@@ -119,7 +126,7 @@ def become_follower(setup: Setup, broker: Broker, image: Controller, *, truncate
     entry = fetcher.entry if image.leader != UNDEFINED else None
     source = image.leader if entry is not None else UNDEFINED
     follower = Broker(partition, source=source, incarnation=broker.incarnation)
-    return _fetched(setup, follower, fetcher._replace(entry=entry))
+    return _with_fetcher(setup, follower, fetcher._replace(entry=entry))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -127,7 +134,7 @@ def become_follower(setup: Setup, broker: Broker, image: Controller, *, truncate
 
 
 def append_record(setup: Setup, broker: Broker, metadata: BrokerStates, acks: int = 1) -> Broker:
-    """Append a producer's batch of one record; with acks=all (-1) it may be refused."""
+    """Append a producer's batch of one record; with acks=all (-1) it is refused below min.insync.replicas."""
     partition, _, _ = partition_.append_records_to_leader(setup, broker.partition, 1, acks, metadata, NOW)
     return settle(broker._replace(partition=partition))
 
@@ -135,7 +142,10 @@ def append_record(setup: Setup, broker: Broker, metadata: BrokerStates, acks: in
 def serve_fetch(
     setup: Setup, broker: Broker, request: FetchRequest, metadata: BrokerStates, max_records: int
 ) -> tuple[Broker, FetchResponseInFlight | None]:
-    """Handle a fetch. None: refused, the follower will ask again."""
+    """Handle a fetch of a follower, of `max_records` records; also return the response, None if there is none.
+
+    Then the request was refused (a wrong epoch or role) or the broker is down, and the follower will fetch again.
+    """
     if not broker.up:
         return broker, None
     partition, response = partition_.fetch_records(setup, broker.partition, request, metadata, NOW, max_records)
@@ -153,7 +163,10 @@ def serve_fetch(
 
 
 def serve_epoch(setup: Setup, broker: Broker, request: OffsetsForLeaderEpochRequest) -> OffsetsForLeaderEpochResponse | None:
-    """Handle an OffsetForLeaderEpoch request. None: refused, the follower will ask again."""
+    """Return the response to an OffsetForLeaderEpoch request, None if there is none.
+
+    Then the request was refused (a wrong epoch or role) or the broker is down, and the follower will send another.
+    """
     if not broker.up:
         return None
     error, epoch, end = partition_.last_offset_for_leader_epoch(
@@ -163,7 +176,7 @@ def serve_epoch(setup: Setup, broker: Broker, request: OffsetsForLeaderEpochRequ
 
 
 def lagging_members(setup: Setup, broker: Broker) -> tuple[int, ...]:
-    """Return the ISR members whose lag time may have run out."""
+    """Return the ISR members whose lag time may have run out: all that are behind; () if it is down or does not lead."""
     return partition_.out_of_sync_replicas(setup, broker.partition, NOW) if broker.up else ()
 
 
@@ -187,7 +200,10 @@ def handle_alter_partition_response(
 
 
 def next_request(setup: Setup, broker: Broker) -> FollowerRequest | None:
-    """Return what the fetcher thread would send now: a truncating entry asks where its last epoch ends."""
+    """Return what the fetcher thread would send now, None for nothing.
+
+    An entry that has to truncate asks with OffsetsForLeaderEpoch where its last epoch ends; any other one fetches.
+    """
     if not broker.up or broker.entry is None:
         return None
     fetcher = Fetcher(broker.partition.log, broker.entry)
@@ -199,36 +215,39 @@ def next_request(setup: Setup, broker: Broker) -> FollowerRequest | None:
 
 
 def is_truncating(setup: Setup, broker: Broker, *, alone: bool) -> bool:
-    """Return whether a follower has to truncate before it fetches; without a leader, whether it will have to.
+    """Return whether a follower has to truncate before it fetches; if it has no leader, whether it will have to.
 
-    `alone`: also where it asks nobody.
+    That is, by asking its leader with OffsetsForLeaderEpoch; with `alone`, also by itself, without a request.
     """
     if broker.entry is not None:
         return broker.entry.truncating
-    log = broker.partition.log
-    waiting = fetcher_.add_partition(setup, Fetcher(log), broker.partition.leader_epoch, 0)  # at any offset
-    asks = fetcher_.epoch_to_ask(setup, waiting) != UNDEFINED
-    return asks or (alone and waiting.entry is not None and waiting.entry.truncating)
+    # No thread has the partition while there is no leader: look at the entry that it would get, at any offset.
+    added = fetcher_.add_partition(setup, Fetcher(broker.partition.log), broker.partition.leader_epoch, 0)
+    asks = fetcher_.epoch_to_ask(setup, added) != UNDEFINED
+    return asks or (alone and added.entry is not None and added.entry.truncating)
 
 
 def truncate_alone(setup: Setup, broker: Broker) -> Broker:
-    """Run a fetcher thread's next loop that waits for no response. AbstractFetcherThread#doWork: truncate, then fetch."""
+    """Make the truncation that needs no response, if the fetcher thread's next loop has one. #maybeTruncate."""
     fetcher = fetcher_.maybe_truncate_alone(setup, Fetcher(broker.partition.log, broker.entry))
-    return _fetched(setup, broker, fetcher)
+    return _with_fetcher(setup, broker, fetcher)
 
 
 def handle_fetch_response(setup: Setup, broker: Broker, leader: int, in_flight: FetchResponseInFlight) -> Broker:
-    """Handle a response of `leader`; it is dropped unless that leader's fetcher thread still holds the entry."""
+    """Handle a fetch response of `leader`; it is dropped unless that leader's fetcher thread still has the partition."""
     if not broker.up or broker.source != leader:
         return broker
     fetcher = fetcher_.process_fetch_response(setup, Fetcher(broker.partition.log, broker.entry), in_flight)
-    return _fetched(setup, broker, fetcher)
+    return _with_fetcher(setup, broker, fetcher)
 
 
 def handle_offsets_for_leader_epoch_response(
     setup: Setup, broker: Broker, leader: int, in_flight: OffsetsForLeaderEpochResponse, error: int = NONE
 ) -> Broker:
-    """Handle an epoch response of `leader`; it is dropped likewise, and when the entry does not wait for one."""
+    """Handle an OffsetsForLeaderEpoch response of `leader`: truncate where it says, or back off for an error.
+
+    It is dropped unless that leader's fetcher thread still has the partition, and has to truncate it.
+    """
     entry = broker.entry
     if not broker.up or broker.source != leader or entry is None or not entry.truncating:
         return broker
@@ -240,7 +259,7 @@ def handle_offsets_for_leader_epoch_response(
         in_flight.leader_epoch,
         in_flight.end_offset,
     )
-    return _fetched(setup, broker, fetcher)
+    return _with_fetcher(setup, broker, fetcher)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -248,7 +267,10 @@ def handle_offsets_for_leader_epoch_response(
 
 
 def delete_records(setup: Setup, broker: Broker, start: int) -> Broker:
-    """Delete records at a leader, by retention elsewhere. Raises OffsetOutOfRangeError above the high watermark."""
+    """Delete records below `start`: by DeleteRecords at a leader, by retention at any other replica.
+
+    Raises OffsetOutOfRangeError if `start` is above the high watermark of a replica that does not lead.
+    """
     if broker.leads:
         partition, _, _ = partition_.delete_records(setup, broker.partition, start)
         return settle(broker._replace(partition=partition))
@@ -261,18 +283,25 @@ def delete_records(setup: Setup, broker: Broker, start: int) -> Broker:
 
 
 def crash(setup: Setup, broker: Broker, checkpointed_hw: int, log_end: int) -> Broker:
-    """Kill the process; nothing from `log_end` on was flushed. The value already is what a restart loads from disk."""
+    """Kill the process; records below `log_end` were flushed, `checkpointed_hw` is the high watermark on disk.
+
+    The returned broker is down, and has what a restart loads from disk.
+    """
     return with_checkpoint(setup, kill(setup, broker, log_end), checkpointed_hw)
 
 
 def kill(setup: Setup, broker: Broker, log_end: int) -> Broker:
-    """Kill the process without a checkpoint: the log is loaded once, whatever high watermark it is combined with."""
+    """Kill the process; only records below `log_end` were flushed. The returned broker has what a restart loads from disk.
+
+    Its high watermark is that of a log without a checkpoint: `with_checkpoint` adds one. So the log is loaded once, whatever
+    high watermarks it is combined with.
+    """
     log = log_.load(setup, log_.lose_tail(broker.partition.log, log_end), log_start=broker.partition.log.start)
     return Broker(Partition(broker.partition.broker_id, log), up=False, incarnation=broker.incarnation)
 
 
 def with_checkpoint(setup: Setup, dead: Broker, checkpointed_hw: int) -> Broker:
-    """Combine a broker that died with the high watermark that was checkpointed last."""
+    """Return a broker that died, with the high watermark that was checkpointed last."""
     log = log_.apply_checkpoint(setup, dead.partition.log, checkpointed_hw)
     return settle(dead._replace(partition=dead.partition._replace(log=log)))
 
@@ -287,7 +316,7 @@ def stop(setup: Setup, broker: Broker) -> Broker:
 
 
 def lose_disk(broker: Broker) -> Broker:
-    """Give a broker that is down an empty disk."""
+    """Return a broker that is down, with an empty disk."""
     return Broker(Partition(broker.partition.broker_id), up=False, incarnation=broker.incarnation)
 
 
@@ -297,7 +326,10 @@ def restart(broker: Broker) -> Broker:
 
 
 def outdate_proposal(broker: Broker, other: int) -> Broker:
-    """Mark `other` in a pending proposal: it has registered again, so the broker epoch there is an earlier one."""
+    """Mark broker `other` as outdated in a pending proposal of `broker`, for `other` has registered again.
+
+    The broker epoch that the proposal names for it is an earlier one from now on.
+    """
     state = broker.partition.state
     if not state.is_inflight or other not in state.proposed_isr or other in state.outdated:
         return broker

@@ -1,5 +1,9 @@
 """The whole system as a value: brokers, messages in flight, controller. The Next relation of the specification.
 
+A `Transition` is an enabled action: its label (action, arguments), the broker that acts, and what it changes. The *network*
+is a row per follower: what is in flight between it and each broker, one message or None. `image` is the controller's
+registration, as brokers read it. *Copies* are requests whose response nobody will get.
+
 Rules of this file
 
 1. Every transition reads and writes one broker, or the controller, and the messages it consumes or produces. So the
@@ -60,6 +64,7 @@ from tidegauge.impl.rules import UNDEFINED
 from tidegauge.util.errors import UsageError
 
 STOPS, STARTS = ("Crash", "CrashAndLose", "Stop"), ("Restart", "Register")
+"""Actions by which a process ends or starts."""
 
 
 class Cluster(NamedTuple):
@@ -130,7 +135,10 @@ def initial(bounds: Bounds, profile: ModelProfile, rules: Rules | None = None) -
 
 
 def transitions_of(cluster: Cluster, call: Caller = DIRECT) -> Iterable[tuple[Transition, ...]]:
-    """Return every enabled transition, in groups."""
+    """Yield every enabled transition, in groups: one for each function of impl.cluster.actions and what it reads.
+
+    `call` calls these functions; it may remember their results.
+    """
     model, brokers, network, image = cluster.model, cluster.brokers, cluster.network, cluster.controller
     may_crash = _may_crash(cluster)
     for b, broker in enumerate(brokers):
@@ -154,12 +162,12 @@ def _may_crash(cluster: Cluster) -> bool:
 
 
 def _reads_metadata(cluster: Cluster, b: int) -> bool:
-    # replicaStateChangeLock: a deposed leader answers its clients before it reads more metadata (rule 3 of
-    # client_transitions).
+    """Return whether broker b may read metadata: a deposed leader answers its clients before (replicaStateChangeLock)."""
     return not cluster.waiting or may_read_metadata(cluster.brokers[b], cluster.waiting[b])
 
 
 def _up(cluster: Cluster) -> int:
+    """Return the brokers that are up, as a bit mask."""
     return mask(b for b, broker in enumerate(cluster.brokers) if broker.up)
 
 
@@ -168,24 +176,28 @@ def _up(cluster: Cluster) -> int:
 
 
 Finder = tuple[Any, ...]
-"""A function that finds transitions, and what it reads: for `Caller.transitions`."""
+"""A function that finds transitions, followed by its arguments: for `Caller.transitions`."""
 
 
-def _of_broker(function: Callable[..., tuple[Transition, ...]]) -> Callable[[Cluster, int], list[Finder]]:
+def _broker_finders(function: Callable[..., tuple[Transition, ...]]) -> Callable[[Cluster, int], list[Finder]]:
+    """Return a function that gives the finder of a state and broker, where `function` reads that broker alone."""
     return lambda cluster, b: [(function, cluster.model, b, cluster.brokers[b])]
 
 
-def _of_stops(cluster: Cluster, b: int) -> list[Finder]:
+def _stop_finders(cluster: Cluster, b: int) -> list[Finder]:
     return [(stop_transitions, cluster.model, b, cluster.brokers[b])] if _may_crash(cluster) else []
 
 
-def _of_messages(cluster: Cluster, f: int) -> list[Finder]:
-    """Find what takes a message of a follower further; the fetcher thread, if none is in flight."""
+def _message_finders(cluster: Cluster, f: int) -> list[Finder]:
+    """Return the finders of the steps that follower f's messages take: requests are served, responses received.
+
+    If the follower waits for no response, they include the finder of its fetcher thread.
+    """
     model, row, finders = cluster.model, cluster.network[f], list[Finder]()
     for leader, message in enumerate(row):
         if isinstance(message, FetchRequest | OffsetsForLeaderEpochRequest):
-            read = cluster.brokers[leader], f, message, cluster.controller.incarnations
-            finders.append((serve_transitions, model, leader, *read))
+            arguments = cluster.brokers[leader], f, message, cluster.controller.incarnations
+            finders.append((serve_transitions, model, leader, *arguments))
         elif message is not None:
             finders.append((receive_transitions, model, f, cluster.brokers[f], row, leader, message))
     broker = cluster.brokers[f]
@@ -194,7 +206,8 @@ def _of_messages(cluster: Cluster, f: int) -> list[Finder]:
     return finders
 
 
-def _of_lost(cluster: Cluster, f: int) -> list[Finder]:
+def _loss_finders(cluster: Cluster, f: int) -> list[Finder]:
+    """Return the finders of the losses of follower f's messages: responses alone are lost."""
     return [
         (lose_transitions, cluster.model, f, cluster.brokers[f], cluster.network[f], leader)
         for leader, message in enumerate(cluster.network[f])
@@ -202,33 +215,36 @@ def _of_lost(cluster: Cluster, f: int) -> list[Finder]:
     ]
 
 
-def _of_metadata(cluster: Cluster, b: int) -> list[Finder]:
-    read = cluster.brokers[b], cluster.network[b], cluster.controller
-    return [(image_transitions, cluster.model, b, *read)] if _reads_metadata(cluster, b) else []
+def _metadata_finders(cluster: Cluster, b: int) -> list[Finder]:
+    arguments = cluster.brokers[b], cluster.network[b], cluster.controller
+    return [(image_transitions, cluster.model, b, *arguments)] if _reads_metadata(cluster, b) else []
 
 
-def _of_clients(cluster: Cluster, b: int) -> list[Finder]:
+def _client_finders(cluster: Cluster, b: int) -> list[Finder]:
     waiting = cluster.waiting[b] if cluster.waiting else ()
     return [(produce_transitions, cluster.model, b, cluster.brokers[b], waiting)] if waiting else []
 
 
 FINDERS: Mapping[str, Callable[[Cluster, int], list[Finder]]] = MappingProxyType(
     {
-        "append": _of_broker(append_transitions),
-        "shrink": _of_broker(shrink_transitions),
-        "stop": _of_stops,
-        "message": _of_messages,
-        "loss": _of_lost,
-        "metadata": _of_metadata,
-        "answer": _of_clients,
+        "append": _broker_finders(append_transitions),
+        "shrink": _broker_finders(shrink_transitions),
+        "stop": _stop_finders,
+        "message": _message_finders,
+        "loss": _loss_finders,
+        "metadata": _metadata_finders,
+        "answer": _client_finders,
         "controller": lambda cluster, _: [(controller_transitions, cluster.model, cluster.controller, _up(cluster))],
     }
 )
-"""Per kind the finders of one actor; that of the controller does not matter."""
+"""By kind of transition, a function of a state and a broker that returns finders; the controller's ignore the broker."""
 
 
 def _network_faults(cluster: Cluster, up: int, call: Caller) -> Iterable[tuple[Transition, ...]]:
-    """Find requests that arrive twice or were given up and lost disks, as far as the bounds allow them."""
+    """Yield the transitions of network and disk faults, in groups, as far as the bounds allow them.
+
+    Requests arrive twice or are given up (`copies`), disks are lost; `up` is the bit mask of the brokers that run.
+    """
     bounds, incarnations = cluster.model.bounds, cluster.controller.incarnations
     may_abandon = sum(copy is not None for copies in cluster.copies for copy in copies) < bounds.max_abandoned
     for f, copies in enumerate(cluster.copies):
@@ -239,13 +255,17 @@ def _network_faults(cluster: Cluster, up: int, call: Caller) -> Iterable[tuple[T
         for leader, broker in enumerate(cluster.brokers):
             if copies[leader] is not None:
                 yield call.transitions(copy_transitions, cluster.model, leader, broker, f, copies, incarnations)
+    # With ELR a crash may lose the whole log (CrashAndLose), so there is no step for the disk.
     if cluster.lost_disks < bounds.max_lost_disks and not cluster.model.setup.profile.elr:
         for b, broker in enumerate(cluster.brokers):
             yield call.transitions(disk_transitions, b, broker)
 
 
 def apply(cluster: Cluster, transition: Transition, call: Caller = DIRECT) -> Cluster:
-    """Return the state after a transition of this state."""
+    """Return the state after a transition that is enabled in it. `call` builds values, and may remember them.
+
+    The transition says what the action itself changes; what follows from it for messages, ghosts and counts is added here.
+    """
     model, brokers, network, image, committed, crashes, copies, duplicates, lost_disks, waiting, deleted, acked = cluster
     b = transition.actor
     action, *arguments = transition.label
@@ -262,6 +282,7 @@ def apply(cluster: Cluster, transition: Transition, call: Caller = DIRECT) -> Cl
             network = after_crash(network, b, call)
             copies = copies_after_crash(copies, b, model.bounds, call)
             waiting = _put(waiting, b, ()) if waiting else waiting
+        # A producer waits for the record, unless as many wait at this broker as the bounds allow.
         elif action == "LeaderAppend" and waiting and len(waiting[b]) < model.bounds.max_waiting:
             appended = transition.broker.partition
             waiting = _put(waiting, b, (*waiting[b], (appended.log.end, appended.leader_epoch)))
@@ -273,6 +294,7 @@ def apply(cluster: Cluster, transition: Transition, call: Caller = DIRECT) -> Cl
             deleted = max(deleted, log_start)
         elif action == "LoseDisk":
             lost_disks += 1
+        # The copy of a request was handled.
         elif transition.consumed != UNDEFINED:
             f = transition.consumed
             copies = _put(copies, f, call.row(with_message, copies[f], b, None))
@@ -292,26 +314,32 @@ def apply(cluster: Cluster, transition: Transition, call: Caller = DIRECT) -> Cl
     )
 
 
-def _put(values: tuple[Any, ...], at: int, value: Any) -> tuple[Any, ...]:
-    return (*values[:at], value, *values[at + 1 :])
+def _put(values: tuple[Any, ...], index: int, value: Any) -> tuple[Any, ...]:
+    return (*values[:index], value, *values[index + 1 :])
 
 
 def after_crash(network: tuple[NetworkRow, ...], b: int, call: Caller) -> tuple[NetworkRow, ...]:
-    """Drop what b sent or waited for, and the requests it had not read; responses it had sent stay."""
+    """Return the network after broker b died: its own requests and awaited responses are gone, requests to it, too.
+
+    Responses that it had sent stay. `call` builds the rows.
+    """
     return tuple(
         call.row(empty_row, row) if f == b else call.row(without_requests_to, row, b) for f, row in enumerate(network)
     )
 
 
 def copies_after_crash(copies: tuple[NetworkRow, ...], b: int, bounds: Bounds, call: Caller) -> tuple[NetworkRow, ...]:
-    """Drop the copies that b had not read; a request that was given up outlives its sender."""
+    """Return the copies of requests after broker b died: those that it had not read are gone, as are those that it sent.
+
+    A request that was given up (the model has `max_abandoned`) outlives its sender. `call` builds the rows.
+    """
     if not bounds.max_abandoned:
         return after_crash(copies, b, call)
     return tuple(call.row(without_requests_to, row, b) for row in copies)
 
 
 def successors(cluster: Cluster, call: Caller = DIRECT) -> Iterator[tuple[Label, Cluster]]:
-    """Return every enabled label with the state it leads to."""
+    """Yield every enabled label with the state it leads to. `call` calls what is computed, and may remember it."""
     for group in transitions_of(cluster, call):
         for transition in group:
             yield transition.label, apply(cluster, transition, call)
@@ -323,7 +351,7 @@ def actions(cluster: Cluster) -> tuple[Label, ...]:
 
 
 def step(cluster: Cluster, label: Label) -> Cluster:
-    """Return the state after `label`; a label leads to exactly one state. Raises UsageError."""
+    """Return the state after `label`; a label leads to exactly one state. Raises UsageError if it is not enabled."""
     for group in transitions_of(cluster):
         for transition in group:
             if transition.label == label:

@@ -1,10 +1,14 @@
-"""The controller's registration of the partition, elections, and its judgement of AlterPartition.
+"""The controller of the explored cluster: one partition's registration, its elections, its answers to AlterPartition.
+
+A function takes the controller's state and returns the state after one change. The controller elects whenever a change
+leaves the partition without a leader that may lead. A *live* broker is one that is not fenced.
 
 Rules of this file
 
-1. What a change makes of the registration is impl.controller.partition_change's word, what a proposal is told
-   impl.controller.requests's: this file says which change is asked for.
-2. Who is elected among several is not decided here but handed in: an order of preference, in place of the assignment's.
+1. impl.controller.partition_change decides what a change makes of the registration, impl.controller.replication_control what
+   a proposal is answered: this file says which change is asked for.
+2. Among several brokers that may be elected the choice is handed in: `preference` are the replicas in the order in which the
+   election tries them, in place of the assignment's order.
 3. Source: org.apache.kafka.controller.ReplicationControlManager, PartitionChangeBuilder.
 """
 
@@ -51,7 +55,10 @@ def _registration(controller: Controller, preference: tuple[int, ...]) -> Partit
 def _changed(
     setup: Setup, controller: Controller, request: ChangeRequest, live: tuple[int, ...], preference: tuple[int, ...]
 ) -> Controller:
-    """Apply PartitionChangeBuilder to a request while `live` may lead; the same value when nothing changes."""
+    """Return the controller after a requested change, with `live` as the brokers that are not fenced from now on.
+
+    They alone may lead. The same object is returned if nothing changes.
+    """
     before = _registration(controller, preference)
     min_isr = min(setup.min_insync_replicas, len(preference))
     changed = build_change(setup.profile, before, request, live.__contains__, min_isr)
@@ -69,7 +76,7 @@ def _changed(
     )
 
 
-def _but(brokers: tuple[int, ...], broker: int) -> tuple[int, ...]:
+def _without(brokers: tuple[int, ...], broker: int) -> tuple[int, ...]:
     return tuple(b for b in brokers if b != broker)
 
 
@@ -83,30 +90,31 @@ def fence_broker(
     """Take a broker out of the ISR and elect another leader if it led. ReplicationControlManager#handleBrokerFenced.
 
     `comes_back`: its session is renewed before anything else happens (#handleBrokerUnfenced), so it stays live, and if
-    nobody else may lead it is elected again. That is one change here: nobody reads the registration in between.
+    nobody else may lead it is elected again.
     """
-    gone = CLEANLY._replace(isr=_but(controller.isr, broker))
-    fenced = _changed(setup, controller, gone, _but(controller.live, broker), preference)
+    leaves_isr = CLEANLY._replace(isr=_without(controller.isr, broker))
+    fenced = _changed(setup, controller, leaves_isr, _without(controller.live, broker), preference)
     if not comes_back:
         return fenced
-    # Fencing and unfencing are one change here: no broker reads the registration in between.
-    back = _changed(setup, fenced, CLEANLY, controller.live, preference)
-    return back._replace(
-        leader_epoch=min(back.leader_epoch, controller.leader_epoch + 1),
-        partition_epoch=min(back.partition_epoch, controller.partition_epoch + 1),
+    # Fencing and unfencing are one change here, of one epoch each: no broker reads the registration in between.
+    unfenced = _changed(setup, fenced, CLEANLY, controller.live, preference)
+    return unfenced._replace(
+        leader_epoch=min(unfenced.leader_epoch, controller.leader_epoch + 1),
+        partition_epoch=min(unfenced.partition_epoch, controller.partition_epoch + 1),
     )
 
 
 def register_broker(
     setup: Setup, controller: Controller, broker: int, clean: bool, preference: tuple[int, ...]
 ) -> Controller:
-    """Register another incarnation, fenced at first: in no ISR, nor in the ELR unless it was stopped cleanly.
+    """Register another incarnation of a broker, fenced at first: it leaves the ISR.
 
-    ClusterControlManager#registerBroker, ReplicationControlManager#handleBrokerUncleanShutdown (KAFKA-18106).
+    `clean`: the process before it was stopped in order. Otherwise the broker leaves the ELR as well: it may have lost
+    records. ClusterControlManager#registerBroker, ReplicationControlManager#handleBrokerUncleanShutdown (KAFKA-18106).
     """
-    lost = frozenset() if clean else frozenset({broker})
-    gone = CLEANLY._replace(isr=_but(controller.isr, broker), unclean_shutdown=lost)
-    return _changed(setup, controller, gone, _but(controller.live, broker), preference)
+    stopped_uncleanly = frozenset() if clean else frozenset({broker})
+    leaves_isr = CLEANLY._replace(isr=_without(controller.isr, broker), unclean_shutdown=stopped_uncleanly)
+    return _changed(setup, controller, leaves_isr, _without(controller.live, broker), preference)
 
 
 def unfence_broker(setup: Setup, controller: Controller, broker: int, preference: tuple[int, ...]) -> Controller:
@@ -118,7 +126,7 @@ def unfence_broker(setup: Setup, controller: Controller, broker: int, preference
 
 
 def elect_preferred(setup: Setup, controller: Controller, preference: tuple[int, ...]) -> Controller:
-    """Move leadership to the first of them, a live member of the ISR. ReplicationControlManager#electLeader (PREFERRED)."""
+    """Move leadership to the first of `preference`, if it is a live member of the ISR. #electLeader (PREFERRED)."""
     return _changed(setup, controller, CLEANLY._replace(election=Election.PREFERRED), controller.live, preference)
 
 
@@ -135,12 +143,12 @@ def elect_anybody(setup: Setup, controller: Controller, preference: tuple[int, .
 def alter_partition(
     setup: Setup, controller: Controller, request: AlterPartitionRequest
 ) -> tuple[Controller, AlterPartitionResponse]:
-    """Judge a proposed ISR. ReplicationControlManager#alterPartition."""
+    """Accept a leader's proposed ISR, or refuse it; also return the response. ReplicationControlManager#alterPartition."""
     epochs = controller.incarnations
 
-    # `meant`: the broker epoch that the leader names (KIP-903), so that no later start of that broker joins by mistake.
-    def eligible(broker: int, meant: int) -> bool:
-        return broker in controller.live and (not epochs or meant in {UNDEFINED, epochs[broker]})
+    def eligible(broker: int, named_epoch: int) -> bool:
+        """Return whether a broker may be in the ISR: it is live, and the incarnation that the leader names (KIP-903)."""
+        return broker in controller.live and (not epochs or named_epoch in {UNDEFINED, epochs[broker]})
 
     error = validate_proposal(_registration(controller, controller.assignment), request.broker_id, request, eligible)
     if error != NONE:

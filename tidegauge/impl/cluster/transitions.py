@@ -1,9 +1,14 @@
 """Labels, bounds and transitions, and the helpers that the transitions of all actors share.
 
+The explored system is one partition with its brokers, numbered from 0, its controller, and the messages in flight.
+
 Rules of this file
 
 1. A label is (action, arguments), all arguments ints; labels and action names are those of spec/Replication.tla.
-2. A row is what is in flight between one follower and each broker it may follow: one message, or None.
+2. A row is what is in flight between one follower and each broker it may follow: one message, or None. It is indexed by
+   leader.
+3. A set of brokers in a label is a bit mask. `image` is the controller's registration, as brokers read it.
+4. Records have no contents: a log is a tuple of leader epochs by offset, UNDEFINED where a record was deleted.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -84,7 +89,7 @@ class BoundedModel(NamedTuple):
     name: str = ""
 
     def setup_of(self, b: int) -> Setup:
-        """Return the setup of a broker."""
+        """Return the setup of broker `b`."""
         return self.setups[b] if self.setups else self.setup
 
     def serving(self, leader: int, follower: int) -> Setup:
@@ -127,7 +132,7 @@ Arguments = ParamSpec("Arguments")
 
 
 def collect_transitions(finder: Callable[Arguments, Iterator[Transition]]) -> Callable[Arguments, tuple[Transition, ...]]:
-    """Return the transitions of a generator as a tuple, which a caller may remember."""
+    """Decorate a generator of transitions so that it returns them as a tuple, which a caller may remember."""
 
     @wraps(finder)
     def transitions(*args: Arguments.args, **kwargs: Arguments.kwargs) -> tuple[Transition, ...]:
@@ -137,18 +142,19 @@ def collect_transitions(finder: Callable[Arguments, Iterator[Transition]]) -> Ca
 
 
 def bounded_model(bounds: Bounds, profile: ModelProfile, rules: Rules | None = None) -> BoundedModel:
-    """Build a model whose lag limit is below any time: every member that is behind may be found lagging.
+    """Build the constants of a model. `rules` replaces the right rules by others, for a fault."""
 
-    Partition epochs are not counted, so metadata of an equal one has to be read.
-    """
-
-    def setup(of_node: Profile) -> Setup:
-        reads = of_node._replace(reads_equal_partition_epoch=True)
-        return Setup(rules or Rules(), reads, bounds.min_insync_replicas, replica_lag_time_max_ms=-1)
+    def build_setup(node_profile: Profile) -> Setup:
+        """Return the setup of the controller or of a broker, by its profile."""
+        # Partition epochs are not counted in the model, so metadata of an equal one has to be read.
+        reading = node_profile._replace(reads_equal_partition_epoch=True)
+        # A lag limit below any time: every member that is behind may be found lagging.
+        return Setup(rules or Rules(), reading, bounds.min_insync_replicas, replica_lag_time_max_ms=-1)
 
     if isinstance(profile, Profile):
-        return BoundedModel(bounds, setup(profile))
-    return BoundedModel(bounds, setup(profile.controller), tuple(map(setup, profile.brokers)), profile.name)
+        return BoundedModel(bounds, build_setup(profile))
+    brokers = tuple(map(build_setup, profile.brokers))
+    return BoundedModel(bounds, build_setup(profile.controller), brokers, profile.name)
 
 
 def mask(brokers: Iterable[int]) -> int:
@@ -157,13 +163,16 @@ def mask(brokers: Iterable[int]) -> int:
 
 
 def metadata_cache(model: BoundedModel, eligible: bool, incarnations: tuple[int, ...] = ()) -> BrokerStates:
-    """Return a metadata cache in which all may join the ISR, or none; with broker epochs where these count."""
+    """Return a metadata cache in which every broker may join the ISR (`eligible`), or none may.
+
+    `incarnations` are the broker epochs by broker; empty where the model does not count them.
+    """
     epochs = incarnations or (UNDEFINED,) * model.bounds.brokers
     return tuple(BrokerState(b, fenced=not eligible, epoch=epoch) for b, epoch in enumerate(epochs))
 
 
 def record_epochs(broker: Broker) -> tuple[int, ...]:
-    """Return the log as the specification has it: one epoch per record, UNDEFINED where there is none."""
+    """Return a broker's log as the specification has it: the epoch of each record by offset, UNDEFINED if deleted."""
     log = broker.partition.log
     epochs = [UNDEFINED] * log.end
     for batch in log.batches:
@@ -172,18 +181,21 @@ def record_epochs(broker: Broker) -> tuple[int, ...]:
 
 
 def exposed_epochs(broker: Broker) -> tuple[int, ...]:
-    """Return what a leader exposes below its high watermark, UNDEFINED for what was deleted."""
+    """Return the record epochs that a leader exposes below its high watermark; () for a broker that does not lead."""
     return record_epochs(broker)[: broker.partition.log.hw] if broker.leads else ()
 
 
-def extend_committed(committed: tuple[int, ...], shown: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the longest prefix ever exposed; records that were exposed before they were deleted are kept."""
-    remembered = zip(committed, shown[: len(committed)], strict=True)
-    return (*(was if epoch == UNDEFINED else epoch for was, epoch in remembered), *shown[len(committed) :])
+def extend_committed(committed: tuple[int, ...], exposed: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the record epochs of the longest prefix ever exposed, once a leader exposes the longer prefix `exposed`.
+
+    Where `exposed` has a deleted record (UNDEFINED), the epoch that `committed` has of it is kept.
+    """
+    common = zip(committed, exposed[: len(committed)], strict=True)
+    return (*(before if epoch == UNDEFINED else epoch for before, epoch in common), *exposed[len(committed) :])
 
 
 def without_partition_epoch(image: Controller) -> Controller:
-    """Drop the partition epoch, which the explored system does not have."""
+    """Return the image with partition epoch 0: the explored system does not count partition epochs."""
     return image._replace(partition_epoch=0)
 
 
@@ -192,12 +204,15 @@ def without_partition_epoch(image: Controller) -> Controller:
 
 
 def with_message(row: NetworkRow, leader: int, message: Message) -> NetworkRow:
-    """Replace the message between the follower and `leader`."""
+    """Return the follower's row with `message`, or None for nothing, in flight between it and `leader`."""
     return (*row[:leader], message, *row[leader + 1 :])
 
 
 def with_request(model: BoundedModel, row: NetworkRow, leader: int, message: Message) -> NetworkRow:
-    """Send to one leader; what is in flight with any other is dropped, unless the network keeps it."""
+    """Return the follower's row after it sends `message` to `leader`; what is in flight with others is dropped.
+
+    A model whose bounds say `keeps_in_flight` keeps that.
+    """
     # The thread that the partition has left closes its connection, unless it lives on for other partitions
     # (AbstractFetcherManager#shutdownIdleFetcherThreads).
     if model.bounds.keeps_in_flight:
@@ -206,16 +221,19 @@ def with_request(model: BoundedModel, row: NetworkRow, leader: int, message: Mes
 
 
 def follow_up_request(model: BoundedModel, broker: Broker, leader: int) -> Message:
-    """Return the request that follows as soon as a response from `leader` was consumed or lost."""
+    """Return the request that a follower sends as soon as a response from `leader` was consumed or lost.
+
+    None: it does not follow `leader` any more, or its fetcher thread has nothing to send.
+    """
     setup = model.setup_of(broker.partition.broker_id)
     return broker_.next_request(setup, broker) if broker.source == leader else None
 
 
 def without_requests_to(row: NetworkRow, leader: int) -> NetworkRow:
-    """Drop the request that `leader` had not read when it died; a response that it had sent stays."""
+    """Return a follower's row once `leader` has died: a request it had not read is lost, a response it sent stays."""
     return with_message(row, leader, None) if isinstance(row[leader], FetchRequest | OffsetsForLeaderEpochRequest) else row
 
 
 def empty_row(row: NetworkRow) -> NetworkRow:
-    """Drop everything in flight: the follower died."""
+    """Return the row of a follower that died: nothing is in flight."""
     return (None,) * len(row)

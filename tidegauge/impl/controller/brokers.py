@@ -1,4 +1,10 @@
-"""Brokers at the controller: registration, fencing, controlled shutdown, heartbeats."""
+"""Brokers at the controller: registration, fencing, controlled shutdown, heartbeats.
+
+`Heartbeats` is what only the active controller knows: per broker its last report, and the *sessions*, each of an incarnation
+(broker id, broker epoch), that are valid or over. `ReplicationControl` is the state that the metadata log makes. The second
+half returns, for each thing that happens to a broker, the records to be written: they say who leaves which ISR, and which
+leaders are elected. There is no clock: which sessions are over is handed in.
+"""
 
 from enum import Enum
 from typing import NamedTuple
@@ -59,7 +65,7 @@ class BrokerHeartbeatState(NamedTuple):
 
     @property
     def current(self) -> BrokerControlState:
-        """BrokerHeartbeatManager#currentBrokerState."""
+        """The state that the last heartbeat has left it in. BrokerHeartbeatManager#currentBrokerState."""
         if self.shutdown_offset >= 0:
             return BrokerControlState.CONTROLLED_SHUTDOWN
         return BrokerControlState.FENCED if self.fenced else BrokerControlState.UNFENCED
@@ -85,7 +91,7 @@ class BrokerHeartbeat(NamedTuple):
 
 
 def contact(heartbeats: Heartbeats, session: BrokerIdAndEpoch) -> Heartbeats:
-    """Renew the session of an incarnation. BrokerHeartbeatTracker#updateContactTime."""
+    """Renew the session of an incarnation, or begin it. BrokerHeartbeatTracker#updateContactTime."""
     return heartbeats._replace(sessions=heartbeats.sessions | {session}, expired=heartbeats.expired - {session})
 
 
@@ -95,19 +101,18 @@ def may_have_session(heartbeats: Heartbeats, broker: int, profile: Profile) -> b
 
 
 def expire_session(heartbeats: Heartbeats, session: BrokerIdAndEpoch) -> Heartbeats:
-    """Let a session run out. BrokerHeartbeatTracker#isExpired."""
-    gone = heartbeats.sessions & {session}
-    return heartbeats._replace(sessions=heartbeats.sessions - gone, expired=heartbeats.expired | gone)
+    """Let the session of an incarnation run out, if it has a valid one. BrokerHeartbeatTracker#isExpired."""
+    valid = heartbeats.sessions & {session}
+    return heartbeats._replace(sessions=heartbeats.sessions - valid, expired=heartbeats.expired | valid)
 
 
 def track_registration(heartbeats: Heartbeats, broker: int, *, fenced: bool) -> Heartbeats:
-    """Track a broker whose registration was replayed. BrokerHeartbeatManager#register."""
+    """Note that a broker's registration was replayed, with the fencing that it has now. BrokerHeartbeatManager#register."""
     # Kafka keeps the reported offset only where the fencing changed: otherwise a new incarnation would inherit it.
     tracked = heartbeats.brokers.get(broker)
-    news = tracked is not None and tracked.fenced != fenced
-    return record_heartbeat(
-        heartbeats, broker, fenced=fenced, offset=tracked.metadata_offset if tracked is not None and news else UNDEFINED
-    )
+    keeps_offset = tracked is not None and tracked.fenced != fenced
+    offset = tracked.metadata_offset if tracked is not None and keeps_offset else UNDEFINED
+    return record_heartbeat(heartbeats, broker, fenced=fenced, offset=offset)
 
 
 def forget_broker(heartbeats: Heartbeats, broker: int) -> Heartbeats:
@@ -121,14 +126,20 @@ def mark_fenced(heartbeats: Heartbeats, broker: int) -> Heartbeats:
 
 
 def record_heartbeat(heartbeats: Heartbeats, broker: int, *, fenced: bool, offset: int) -> Heartbeats:
-    """Record what a broker reported; a fenced broker ends its controlled shutdown. BrokerHeartbeatManager#touch."""
+    """Record that a broker has read the metadata log up to `offset`, and whether it is fenced. BrokerHeartbeatManager#touch.
+
+    A fenced broker is in no controlled shutdown any more.
+    """
     tracked = heartbeats.brokers.get(broker) or BrokerHeartbeatState(fenced)
     state = BrokerHeartbeatState(fenced, offset, UNDEFINED if fenced else tracked.shutdown_offset)
     return heartbeats._replace(brokers=heartbeats.brokers.put(broker, state))
 
 
 def begin_shutdown(heartbeats: Heartbeats, broker: int, offset: int) -> Heartbeats:
-    """Note where a controlled shutdown ends, once. BrokerHeartbeatManager#maybeUpdateControlledShutdownOffset."""
+    """Note at which offset of the metadata log a broker's controlled shutdown may end. #maybeUpdateControlledShutdownOffset.
+
+    Every active broker has to have read up to there. Only the first heartbeat of a shutdown sets it.
+    """
     tracked = heartbeats.brokers[broker]
     if tracked.shutdown_offset >= 0:
         return heartbeats
@@ -136,9 +147,10 @@ def begin_shutdown(heartbeats: Heartbeats, broker: int, offset: int) -> Heartbea
 
 
 def next_state(heartbeats: Heartbeats, request: BrokerHeartbeat, registered_at: int, *, leads: bool) -> BrokerControlState:
-    """Return the broker's next state. BrokerHeartbeatManager#calculateNextBrokerState.
+    """Return the state in which a heartbeat leaves its broker. BrokerHeartbeatManager#calculateNextBrokerState.
 
-    A controlled shutdown is over when the broker leads nothing and every active broker has read the metadata that says so.
+    `registered_at` is the offset of the broker's registration: it is unfenced once it has read that. `leads`: it leads some
+    partition. A controlled shutdown is over when it leads none and every active broker has read the metadata that says so.
     """
     tracked = heartbeats.brokers[request.broker_id]
     match tracked.current:
@@ -174,19 +186,25 @@ ControllerRecords = tuple[ControllerRecord, ...]
 
 
 def broker_fenced(control: ReplicationControl, broker: int) -> ControllerRecords:
-    """Fence a broker after it has left every ISR. ReplicationControlManager#handleBrokerFenced."""
+    """Return the records by which a broker leaves every ISR and then is fenced. #handleBrokerFenced."""
     changes = generate_leader_and_isr_updates(control, with_broker_in_isr(control, broker), remove=broker)
     return (*changes, BrokerRegistrationChangeRecord(broker, control.brokers[broker].epoch, fenced=True))
 
 
 def broker_unfenced(control: ReplicationControl, broker: int) -> ControllerRecords:
-    """Unfence a broker; any partition without a leader may get one. ReplicationControlManager#handleBrokerUnfenced."""
+    """Return the records that unfence a broker, then those by which partitions without a leader get one, if they can.
+
+    ReplicationControlManager#handleBrokerUnfenced.
+    """
     changes = generate_leader_and_isr_updates(control, with_no_leader(control), add=broker)
     return (BrokerRegistrationChangeRecord(broker, control.brokers[broker].epoch, fenced=False), *changes)
 
 
 def broker_in_controlled_shutdown(control: ReplicationControl, broker: int) -> ControllerRecords:
-    """Move leadership away and mark the shutdown. ReplicationControlManager#handleBrokerInControlledShutdown."""
+    """Return the records by which a broker that wants to shut down is marked, leaves every ISR, and leads no more.
+
+    ReplicationControlManager#handleBrokerInControlledShutdown.
+    """
     changes = generate_leader_and_isr_updates(control, with_broker_in_isr(control, broker), remove=broker)
     registration = control.brokers[broker]
     # Each heartbeat of a shutdown tries again to move what it still leads, but the mark is written once.
@@ -196,14 +214,17 @@ def broker_in_controlled_shutdown(control: ReplicationControl, broker: int) -> C
 
 
 def broker_unregistered(control: ReplicationControl, broker: int) -> ControllerRecords:
-    """Remove a broker for good. ReplicationControlManager#handleBrokerUnregistered."""
+    """Return the records that remove a broker for good, out of ISRs and ELRs first. #handleBrokerUnregistered."""
     in_isr, in_elr = with_broker_in_isr(control, broker), partitions_with_broker_in_elr(control.brokers_to_elrs, broker)
     changes = generate_leader_and_isr_updates(control, (*in_isr, *in_elr), remove=broker)
     return (*changes, UnregisterBrokerRecord(broker, control.brokers[broker].epoch))
 
 
 def broker_shut_down(control: ReplicationControl, broker: int, *, clean: bool) -> tuple[PartitionChangeRecord, ...]:
-    """End an incarnation. ReplicationControlManager#handleBrokerShutdown."""
+    """Return the records that end an incarnation of a broker, as another one registers. #handleBrokerShutdown.
+
+    `clean`: it was stopped in order. Otherwise it may have lost records, and leaves the ELRs, too.
+    """
     in_isr = with_broker_in_isr(control, broker)
     # After a clean stop everything was flushed, so the broker stays eligible: it leaves the ISR only.
     if clean or not keeps_elr(control):
@@ -213,14 +234,18 @@ def broker_shut_down(control: ReplicationControl, broker: int, *, clean: bool) -
 
 
 def directories_offline(control: ReplicationControl, broker: int, failed: tuple[str, ...]) -> ControllerRecords:
-    """Take the replicas in failed directories out of the ISRs. ReplicationControlManager#handleDirectoriesOffline."""
+    """Return the records for log directories of a broker that have failed: its replicas there leave the ISRs.
+
+    ReplicationControlManager#handleDirectoriesOffline. Raises IllegalStateError where Kafka's index of directories still has
+    a topic that was deleted (finding F6).
+    """
     registration = control.brokers[broker]
     # A broker repeats its failed directories in every heartbeat; only those that were online are news.
-    newly = tuple(d for d in registration.directories if d in failed)
-    if not newly:
+    newly_failed = tuple(d for d in registration.directories if d in failed)
+    if not newly_failed:
         return ()
     changes: list[ControllerRecord] = []
-    for name in newly:
+    for name in newly_failed:
         if name in control.deleted_in:
             raise IllegalStateError(
                 f"directory {name}: expected topics that are there; seen one that is deleted (finding F6)"
@@ -234,9 +259,9 @@ def directories_offline(control: ReplicationControl, broker: int, failed: tuple[
 def broker_registered(
     control: ReplicationControl, registration: RegisterBrokerRecord, previous_epoch: int = UNDEFINED
 ) -> ControllerRecords:
-    """Register an incarnation, or amend the registration of a known one. ClusterControlManager#registerBroker.
+    """Return the records that register an incarnation, or amend its registration. ClusterControlManager#registerBroker.
 
-    `previous_epoch` is UNDEFINED for a request that cannot name the epoch in which it was stopped.
+    `previous_epoch` is the broker epoch in which, as it says, it was stopped in order; UNDEFINED if it cannot name one.
     """
     before = control.brokers.get(registration.broker_id)
     if before is not None and before.incarnation == registration.incarnation:

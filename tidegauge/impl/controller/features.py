@@ -39,13 +39,13 @@ class Features(NamedTuple):
 
 
 def profile_in_force(profile: Profile, features: Features) -> Profile:
-    """Return the profile with these levels applied."""
-    bumps = features.metadata_version < IBP_3_6_IV0
-    return profile._replace(elr=features.elr > 0, epoch_bump_on_shrink=bumps)
+    """Return the release's profile with the two switches set that these feature levels decide."""
+    bumps_epoch = features.metadata_version < IBP_3_6_IV0
+    return profile._replace(elr=features.elr > 0, epoch_bump_on_shrink=bumps_epoch)
 
 
 def partition_change_record_version(features: Features) -> int:
-    """MetadataVersion#partitionChangeRecordVersion."""
+    """Return the version of PartitionChangeRecord, 0 to 2. MetadataVersion#partitionChangeRecordVersion."""
     return (features.metadata_version >= IBP_3_7_IV2) + (features.metadata_version >= IBP_4_0_IV1)
 
 
@@ -58,14 +58,18 @@ class FeatureUpdate(NamedTuple):
 
 
 def update_error(features: Features, update: FeatureUpdate, latest: int) -> int:
-    """Return whether an update may be written, by a controller and brokers that know `latest`. #updateFeature."""
+    """Return the error of an update of a feature's level, NONE if it may be written. FeatureControlManager#updateFeature.
+
+    `latest` is the highest metadata.version that controller and brokers know.
+    """
     is_version = update.name == METADATA_VERSION
     current_level = features.metadata_version if is_version else features.elr
     lowest, highest = (IBP_3_3_IV3, latest) if is_version else (0, 1)
     if not lowest <= update.level <= highest:
         return INVALID_UPDATE_VERSION
     # An upgrade must not lower the level, and only an update that is called a downgrade may.
-    if update.level < current_level if update.upgrade else update.level > current_level:
+    wrong_direction = update.level < current_level if update.upgrade else update.level > current_level
+    if wrong_direction:
         return INVALID_UPDATE_VERSION
     # A downgrade must not cross a level that wrote records or fields which an older controller cannot read.
     if is_version and any(level in CHANGED_METADATA for level in range(update.level + 1, current_level + 1)):

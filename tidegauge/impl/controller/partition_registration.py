@@ -1,5 +1,9 @@
 """The registration of one partition at the controller, and the record that changes some of its fields.
 
+The ELR of a partition are its eligible leader replicas (KIP-966). At the end is Kafka's index of them, BrokersToElrs: by
+(broker, topic) the numbers of the partitions in whose ELR the broker is. Kafka does not always keep it right (finding F6):
+it may have a number twice or too often, and entries of a deleted topic, which stand under the name DELETED here.
+
 Rules of this file
 
 1. Every change adds one to the partition epoch. The leader epoch grows if and only if the record says a leader: a new one,
@@ -66,7 +70,7 @@ NO_CHANGE = ChangedFields()
 
 
 def merge_change(partition: PartitionRegistration, fields: ChangedFields) -> PartitionRegistration:
-    """Apply a change record. PartitionRegistration#merge."""
+    """Return the registration after a change record. PartitionRegistration#merge: None leaves a field as it was."""
     directories = value_or(fields.directories, partition.directories)
     return PartitionRegistration(
         value_or(fields.replicas, partition.replicas),
@@ -89,7 +93,10 @@ def value_or(value: T | None, otherwise: T) -> T:
 
 
 def clear_elr(partition: PartitionRegistration) -> PartitionRegistration:
-    """Forget ELR and last known leader without a change record; nothing to forget is no change. #removeTopicElrs (4.0)."""
+    """Return the registration without ELR and last known leader, in a new partition epoch. #removeTopicElrs (4.0).
+
+    The same object is returned if it has neither.
+    """
     if not partition.elr and not partition.last_known_elr:
         return partition
     return partition._replace(elr=(), last_known_elr=(), partition_epoch=partition.partition_epoch + 1)
@@ -101,12 +108,15 @@ def is_reassigning(partition: PartitionRegistration) -> bool:
 
 
 def directory_of(partition: PartitionRegistration, replica: int) -> str:
-    """Return the directory of a replica. PartitionRegistration#directory."""
+    """Return the directory of the replica on broker `replica`. PartitionRegistration#directory."""
     return partition.directories[partition.replicas.index(replica)] if partition.directories else MIGRATING
 
 
 def is_online(name: str, online: tuple[str, ...]) -> bool:
-    """Return whether a replica in this directory can be read. DirectoryId#isOnline."""
+    """Return whether a replica in the directory `name` can be read. DirectoryId#isOnline.
+
+    `online` are the directories with which its broker is registered.
+    """
     if name == LOST:
         return False
     # A broker that registered no directories has reported none as failed either.
@@ -131,34 +141,40 @@ DELETED = ""
 
 
 def update_index(index: BrokersToElrs, tp: TopicPartition, before: tuple[int, ...], after: tuple[int, ...]) -> BrokersToElrs:
-    """Update the index after an ELR changed. BrokersToElrs#update."""
+    """Return the index after the ELR of `tp` changed from `before` to `after`. BrokersToElrs#update."""
     for broker in sorted({*before, *after}):
         key = (broker, tp.topic)
         if broker not in before:
             index = index.put(key, (*(index.get(key) or ()), tp.partition))
         elif broker not in after:
-            left = _removed(index.get(key) or (), tp)
-            index = index.put(key, left) if left else index.without(key)
+            remaining = _without_number(index.get(key) or (), tp)
+            index = index.put(key, remaining) if remaining else index.without(key)
     return index
 
 
-def _removed(partitions: tuple[int, ...], tp: TopicPartition) -> tuple[int, ...]:
-    """Remove a number as Kafka does, leaving a 0 where it was held twice (finding F6). BrokersToElrs#remove."""
+def _without_number(partitions: tuple[int, ...], tp: TopicPartition) -> tuple[int, ...]:
+    """Return the numbers of an entry of the index without that of `tp`. BrokersToElrs#remove.
+
+    A number that is there twice leaves a 0, as in Kafka (finding F6). Raises IllegalStateError if it is not there.
+    """
     if tp.partition not in partitions:
         raise IllegalStateError(f"brokers to ELRs: expected {tp} in the entry; seen {partitions}; the index is broken")
-    left = tuple(p for p in partitions if p != tp.partition)
-    # Kafka copies into an array that is one shorter, whatever it found.
-    return left + (0,) * (len(partitions) - 1 - len(left))
+    remaining = tuple(p for p in partitions if p != tp.partition)
+    # Kafka copies into an array that is one shorter, however many it removes: what is not filled stays 0.
+    return remaining + (0,) * (len(partitions) - 1 - len(remaining))
 
 
 def remove_topic_from_index(index: BrokersToElrs, topic: str, brokers: Iterable[int]) -> BrokersToElrs:
-    """Remove a deleted topic's entries of these brokers; those of others stay. #removeTopicEntryForBroker."""
-    gone = set(brokers)
+    """Return the index after a topic was deleted: `brokers` lose their entries of it. #removeTopicEntryForBroker.
+
+    Entries of other brokers stay, under DELETED: a topic that is created under the same name is another one.
+    """
+    removed = set(brokers)
     for broker, name in index:
         if name == topic:
-            stays = index[broker, name]
+            partitions = index[broker, name]
             index = index.without((broker, name))
-            index = index if broker in gone else index.put((broker, DELETED), stays)
+            index = index if broker in removed else index.put((broker, DELETED), partitions)
     return index
 
 

@@ -1,9 +1,13 @@
 """QuorumController: the active controller, one request after the other, each with its records applied as one batch.
 
+A function that handles a request returns the controller after it, and a `ControllerResult`: the records that were written to
+the metadata log, and the response, an error code unless it says otherwise. A *session* is (broker id, broker epoch): it
+belongs to one incarnation of a broker.
+
 Rules of this file
 
-1. Beside the state of the log stands what the active controller alone knows: heartbeats, and the
-   offset of the last record (`end`).
+1. Beside the state of the log (`control`) stands what the active controller alone knows: heartbeats, and the offset of the
+   last record (`end`).
 2. What Kafka throws where nothing should be thrown is UNKNOWN_SERVER_ERROR here: nothing is written, and the real process
    resigns (finding F6).
 3. Source: org.apache.kafka.controller.QuorumController.
@@ -54,21 +58,25 @@ class HeartbeatResponse(NamedTuple):
 
 
 def write_records(controller: QuorumController, records: tuple[ControllerRecord, ...]) -> QuorumController:
-    """Write and replay a batch. QuorumController#appendWriteEvent."""
+    """Return the controller after it has written and replayed a batch of records. QuorumController#appendWriteEvent."""
     for record in records:
         control = replay_record(controller.control, record, controller.end + 1)
-        heartbeats = _replayed(controller.heartbeats, control, record)
+        heartbeats = _replay_on_heartbeats(controller.heartbeats, control, record)
         controller = QuorumController(control, heartbeats, controller.end + 1)
     return controller
 
 
-def _replayed(heartbeats: Heartbeats, control: ReplicationControl, record: ControllerRecord) -> Heartbeats:
-    """Apply a record to the heartbeat manager. ClusterControlManager#replay."""
+def _replay_on_heartbeats(heartbeats: Heartbeats, control: ReplicationControl, record: ControllerRecord) -> Heartbeats:
+    """Return the heartbeat manager after a record about a broker. ClusterControlManager#replay.
+
+    `control` is the state after the record.
+    """
     match record:
         case RegisterBrokerRecord(broker, epoch):
             fenced = control.brokers[broker].fenced
+            # Up to 3.9 BrokerHeartbeatManager#touch, which the replay calls, also renews the session.
             if not (fenced or control.profile.fenced_has_session):
-                heartbeats = brokers.contact(heartbeats, (broker, epoch))  # up to 3.9 #touch is what renews a session
+                heartbeats = brokers.contact(heartbeats, (broker, epoch))
             return brokers.track_registration(brokers.forget_broker(heartbeats, broker), broker, fenced=fenced)
         case BrokerRegistrationChangeRecord(broker):
             return brokers.track_registration(heartbeats, broker, fenced=control.brokers[broker].fenced)
@@ -79,6 +87,7 @@ def _replayed(heartbeats: Heartbeats, control: ReplicationControl, record: Contr
 
 
 Handled = tuple[QuorumController, ControllerResult[int]]
+"""The controller after a request, and the records and error code of the request."""
 
 
 def register_broker(controller: QuorumController, record: RegisterBrokerRecord, previous_epoch: int = UNDEFINED) -> Handled:
@@ -97,6 +106,7 @@ def register_broker(controller: QuorumController, record: RegisterBrokerRecord, 
     )
     try:
         records = brokers.broker_registered(control, record, previous_epoch)
+    # The controller fails on its own index of ELRs (finding F6).
     except IllegalStateError:
         return controller, ControllerResult((), UNKNOWN_SERVER_ERROR)
     return write_records(controller, records), ControllerResult(records, NONE)
@@ -104,26 +114,32 @@ def register_broker(controller: QuorumController, record: RegisterBrokerRecord, 
 
 def _has_valid_session(controller: QuorumController, session: BrokerIdAndEpoch) -> bool:
     """Return whether an incarnation's session is valid. BrokerHeartbeatTracker#hasValidSession."""
-    counts = brokers.may_have_session(controller.heartbeats, session[0], controller.control.profile)
-    return counts and session in controller.heartbeats.sessions
+    broker, _ = session
+    may_have_one = brokers.may_have_session(controller.heartbeats, broker, controller.control.profile)
+    return may_have_one and session in controller.heartbeats.sessions
 
 
 def unregister_broker(controller: QuorumController, broker: int) -> Handled:
-    """Unregister a broker. QuorumController#unregisterBroker."""
+    """Unregister a broker: it is removed for good, out of every ISR and ELR. QuorumController#unregisterBroker."""
     if broker not in controller.control.brokers:
         return controller, ControllerResult((), BROKER_ID_NOT_REGISTERED)
     try:
         records = brokers.broker_unregistered(controller.control, broker)
+    # The controller fails on its own index of ELRs (finding F6).
     except IllegalStateError:
         return controller, ControllerResult((), UNKNOWN_SERVER_ERROR)
     return write_records(controller, records), ControllerResult(records, NONE)
 
 
 def incremental_alter_configs(controller: QuorumController, changes: tuple[ConfigChange, ...]) -> Handled:
-    """Change configurations of topics and brokers that exist. QuorumController.ConfigResourceExistenceChecker."""
+    """Change configurations, if every topic and broker that they are for exists. QuorumController#incrementalAlterConfigs.
+
+    ConfigResourceExistenceChecker. One that does not exist refuses the whole request.
+    """
     for resource in (change.resource for change in changes):
         if resource.type == TOPIC and not has_topic(controller.control, resource.name):
             return controller, ControllerResult((), UNKNOWN_TOPIC_OR_PARTITION)
+        # The name of a broker is its id; the empty name is the default of the cluster.
         if resource.type == BROKER and resource.name and int(resource.name) not in controller.control.brokers:
             return controller, ControllerResult((), BROKER_ID_NOT_REGISTERED)
     records, error = configurations.incremental_alter_configs(controller.control, changes)
@@ -133,39 +149,46 @@ def incremental_alter_configs(controller: QuorumController, changes: tuple[Confi
 def process_broker_heartbeat(
     controller: QuorumController, request: BrokerHeartbeat
 ) -> tuple[QuorumController, ControllerResult[HeartbeatResponse]]:
-    """Handle a heartbeat. QuorumController#processBrokerHeartbeat."""
+    """Handle a broker's heartbeat: renew its session, and fence, unfence or shut it down, as it wants and may.
+
+    QuorumController#processBrokerHeartbeat.
+    """
     control, broker = controller.control, request.broker_id
-    session = brokers.contact(controller.heartbeats, (broker, request.broker_epoch))
-    controller = controller._replace(heartbeats=session)
+    contacted = brokers.contact(controller.heartbeats, (broker, request.broker_epoch))
+    controller = controller._replace(heartbeats=contacted)
     registration = control.brokers.get(broker)
     if registration is None or registration.epoch != request.broker_epoch:
         return controller, ControllerResult((), HeartbeatResponse(STALE_BROKER_EPOCH))
     leads = has_leaderships(control, broker)
-    now = session.brokers[broker].current
-    after = brokers.next_state(session, request, registration.offset, leads=leads)
-    touched = brokers.record_heartbeat(session, broker, fenced=after.fenced, offset=request.metadata_offset)
+    before = contacted.brokers[broker].current
+    after = brokers.next_state(contacted, request, registration.offset, leads=leads)
+    recorded = brokers.record_heartbeat(contacted, broker, fenced=after.fenced, offset=request.metadata_offset)
+    in_one_pass = control.profile.heartbeat_in_one_pass
     try:
-        # Finding F8: Kafka decides on the unfencing before it looks at the failed directories of the same heartbeat.
-        failed = () if control.profile.heartbeat_in_one_pass else _failed(control, request)
-        moved = _moved(replay_records(control, failed), broker, after) if after is not now else ()
-        controller = controller._replace(heartbeats=touched)
-        records = (*failed, *moved, *(_failed(control, request) if control.profile.heartbeat_in_one_pass else ()))
+        # Finding F8: Kafka decides on the unfencing before it looks at the failed directories of the same heartbeat. The
+        # repair looks at the directories first, and decides on the state that they leave.
+        failed_first = () if in_one_pass else _directory_records(control, request)
+        changed = _state_records(replay_records(control, failed_first), broker, after) if after is not before else ()
+        controller = controller._replace(heartbeats=recorded)
+        failed_last = _directory_records(control, request) if in_one_pass else ()
     # A fault of the controller itself: it resigns, and the broker learns no more than that.
     except IllegalStateError:
         return controller, ControllerResult((), HeartbeatResponse(UNKNOWN_SERVER_ERROR))
+    records = (*failed_first, *changed, *failed_last)
     controller = write_records(controller, records)
     in_shutdown = after is BrokerControlState.CONTROLLED_SHUTDOWN
+    # Every active broker has to read up to here before the broker may stop.
     if in_shutdown:
-        shutting = brokers.begin_shutdown(controller.heartbeats, broker, controller.end)
-        controller = controller._replace(heartbeats=shutting)
-    shut_down = after is BrokerControlState.SHUTDOWN_NOW
+        heartbeats = brokers.begin_shutdown(controller.heartbeats, broker, controller.end)
+        controller = controller._replace(heartbeats=heartbeats)
+    should_shut_down = after is BrokerControlState.SHUTDOWN_NOW
     caught_up = request.metadata_offset >= registration.offset
-    response = HeartbeatResponse(NONE, caught_up, after.fenced, in_shutdown, shut_down)
+    response = HeartbeatResponse(NONE, caught_up, after.fenced, in_shutdown, should_shut_down)
     return controller, ControllerResult(records, response)
 
 
-def _moved(control: ReplicationControl, broker: int, after: BrokerControlState) -> tuple[ControllerRecord, ...]:
-    """Return the records by which a broker goes into a state."""
+def _state_records(control: ReplicationControl, broker: int, after: BrokerControlState) -> tuple[ControllerRecord, ...]:
+    """Return the records by which a broker changes its state to `after`."""
     match after:
         case BrokerControlState.UNFENCED:
             return brokers.broker_unfenced(control, broker)
@@ -175,7 +198,8 @@ def _moved(control: ReplicationControl, broker: int, after: BrokerControlState) 
             return brokers.broker_fenced(control, broker)
 
 
-def _failed(control: ReplicationControl, request: BrokerHeartbeat) -> tuple[ControllerRecord, ...]:
+def _directory_records(control: ReplicationControl, request: BrokerHeartbeat) -> tuple[ControllerRecord, ...]:
+    """Return the records for the failed log directories that a heartbeat reports."""
     if not control.features.has_directories:
         return ()
     return brokers.directories_offline(control, request.broker_id, request.offline)
@@ -184,7 +208,10 @@ def _failed(control: ReplicationControl, request: BrokerHeartbeat) -> tuple[Cont
 def fence_stale_broker(
     controller: QuorumController, session: BrokerIdAndEpoch
 ) -> tuple[QuorumController, ControllerResult[bool]]:
-    """Fence the broker of an expired session, if it is still the current incarnation. #maybeFenceOneStaleBroker."""
+    """Fence the broker of a session that is over, if it is still the registered incarnation. #maybeFenceOneStaleBroker.
+
+    The response of the result says whether there was such a session to handle; it is not looked at again.
+    """
     broker, epoch = session
     is_expired = session in controller.heartbeats.expired
     heartbeats = controller.heartbeats._replace(expired=controller.heartbeats.expired - {session})

@@ -1,5 +1,9 @@
 """Replay records of the metadata log on the controller's state, indexes included.
 
+A function takes the state (`control`) and returns it after a record. One index is modelled: from brokers to the partitions
+in whose ELR (eligible leader replicas) they are. Kafka does not always keep it right: findings F5 and F6 of
+docs/findings.md, which the switch `indexes_go_stale` repairs.
+
 Source: the `replay` methods of org.apache.kafka.controller.ReplicationControlManager, ClusterControlManager,
 ConfigurationControlManager, FeatureControlManager.
 """
@@ -16,14 +20,14 @@ from tidegauge.impl.topic_partition import TopicPartition
 
 
 def replay_records(control: ReplicationControl, records: Iterable[records_.ControllerRecord]) -> ReplicationControl:
-    """Replay a batch that begins the log."""
+    """Return the state after a batch of records, whose offsets are counted from 0."""
     for offset, record in enumerate(records):
         control = replay_record(control, record, offset)
     return control
 
 
 def replay_record(control: ReplicationControl, record: records_.ControllerRecord, offset: int = 0) -> ReplicationControl:
-    """Replay one record."""
+    """Return the state after one record; `offset` is where it stands in the log."""
     match record:
         case records_.PartitionChangeRecord(tp, fields):
             return _with_partition(control, tp, merge_change(control.partitions[tp], fields))
@@ -51,7 +55,7 @@ def replay_record(control: ReplicationControl, record: records_.ControllerRecord
 
 
 def _with_partition(control: ReplicationControl, tp: TopicPartition, after: PartitionRegistration) -> ReplicationControl:
-    """Replace a partition and update the index of ELRs. ReplicationControlManager#updatePartitionInfo."""
+    """Return the state with the registration `after` of a partition, and the index of ELRs updated. #updatePartitionInfo."""
     before = control.partitions[tp]
     control = control._replace(partitions=control.partitions.put(tp, after))
     if before.elr == after.elr:
@@ -63,7 +67,10 @@ def _with_partition(control: ReplicationControl, tp: TopicPartition, after: Part
 def _with_registration_change(
     control: ReplicationControl, record: records_.BrokerRegistrationChangeRecord
 ) -> ReplicationControl:
-    """Change a registration; unfencing does not end a controlled shutdown. #replayRegistrationChange."""
+    """Return the state after a record that changes a broker's registration. #replayRegistrationChange.
+
+    Unfencing does not end a controlled shutdown.
+    """
     before = control.brokers[record.broker_id]
     registration = before._replace(
         fenced=before.fenced if record.fenced is None else record.fenced,
@@ -75,22 +82,27 @@ def _with_registration_change(
 
 
 def _without_topic(control: ReplicationControl, topic: str) -> ReplicationControl:
-    """Remove a topic with its configuration. ReplicationControlManager#replay(RemoveTopicRecord)."""
-    gone = {tp: partition for tp, partition in control.partitions.items() if tp.topic == topic}
+    """Return the state without a topic and its configuration. ReplicationControlManager#replay(RemoveTopicRecord)."""
+    removed = {tp: partition for tp, partition in control.partitions.items() if tp.topic == topic}
+    # Finding F6: Kafka removes the topic only from the entries of brokers that are in an ELR now, though the index may have
+    # others.
     stale = control.profile.indexes_go_stale
-    listed = {b for p in gone.values() for b in p.elr} if stale else {b for b, _ in control.brokers_to_elrs}
+    brokers = {b for p in removed.values() for b in p.elr} if stale else {b for b, _ in control.brokers_to_elrs}
     # Kafka visits the index of directories once per ISR member, so not at all where the ISR is empty (finding F6).
-    left_in = {d for p in gone.values() if stale and not p.isr for d in p.directories} - RESERVED
+    left_in = {d for p in removed.values() if stale and not p.isr for d in p.directories} - RESERVED
     return control._replace(
-        partitions=control.partitions.without(*gone),
+        partitions=control.partitions.without(*removed),
         configs=control.configs.without(records_.ConfigResource(records_.TOPIC, topic)),
-        brokers_to_elrs=partition_registration.remove_topic_from_index(control.brokers_to_elrs, topic, listed),
+        brokers_to_elrs=partition_registration.remove_topic_from_index(control.brokers_to_elrs, topic, brokers),
         deleted_in=control.deleted_in | left_in,
     )
 
 
 def _with_config(control: ReplicationControl, record: records_.ConfigRecord) -> ReplicationControl:
-    """Set or, with None, delete a configuration; a resource without any is left out. ConfigurationControlManager#replay."""
+    """Return the state after a record that sets a configuration or, by None, deletes it.
+
+    ConfigurationControlManager#replay. A resource without a configuration is left out.
+    """
     before = control.configs.get(record.resource) or FrozenMap()
     after = before.without(record.key) if record.value is None else before.put(record.key, record.value)
     configs = control.configs.put(record.resource, after) if len(after) else control.configs.without(record.resource)
@@ -98,7 +110,10 @@ def _with_config(control: ReplicationControl, record: records_.ConfigRecord) -> 
 
 
 def _without_elrs(control: ReplicationControl, topic: str) -> ReplicationControl:
-    """Forget the ELRs of a topic, or all. #removeTopicElrs; Kafka leaves the index as it was (findings F5, F6)."""
+    """Return the state without the ELRs of a topic, or of all topics for "". #removeTopicElrs.
+
+    Kafka leaves the index of ELRs as it was (findings F5, F6).
+    """
     for tp, partition in control.partitions.items():
         if topic not in {"", tp.topic}:
             continue
@@ -107,6 +122,7 @@ def _without_elrs(control: ReplicationControl, topic: str) -> ReplicationControl
         if not control.profile.min_isr_change_clears_elr and len(partition.isr) < effective_min_isr(control, tp):
             continue
         cleared = clear_elr(partition)
+        # It had no ELR.
         if cleared is partition:
             continue
         if control.profile.indexes_go_stale:

@@ -1,9 +1,14 @@
 """ReplicationControlManager: what the metadata log says of brokers and partitions, and how a partition changes.
 
+`ReplicationControl` is the state that the metadata log makes. Functions read it and return records that change it; nothing
+is written here. ELR are the eligible leader replicas of a partition (KIP-966). An *active* broker is registered, not fenced,
+and not in controlled shutdown. Names such as F4 are findings of docs/findings.md; a switch of the profile repairs each.
+
 Rules of this file
 
-1. Every change of a partition is asked for here: who may lead now, how many must be in sync, what the topic allows.
-2. Whatever a request has written already does not count before the next one: all its records are made from one state.
+1. Every change of a partition goes through `change_partition`: who may lead now, how many must be in sync, what the topic
+   allows is looked up here; impl.controller.partition_change makes the record.
+2. All records of a request are made from one state: what it has written already is seen by the next request only.
 3. A broker that is fenced, shuts down, or comes back as another incarnation leaves every ISR. Coming back looks at every
    partition without a leader.
 4. Source: org.apache.kafka.controller.ReplicationControlManager, ClusterControlManager, BrokersToIsrs.
@@ -84,14 +89,17 @@ def is_active(control: ReplicationControl, broker: int) -> bool:
 def acceptable_for(
     control: ReplicationControl, tp: TopicPartition, active: Callable[[int], bool] | None = None
 ) -> Acceptable:
-    """Return the test of who may lead `tp`: active, its directory online. ReplicationControlManager.LeaderAcceptor.
+    """Return the function that says whether a replica of `tp` may lead. ReplicationControlManager.LeaderAcceptor.
 
-    It is for replicas only: another broker has no directory there.
+    `active` takes the place of `is_active`, for a change that is about to change who is active.
     """
     partition = control.partitions[tp]
 
     def acceptable(broker: int) -> bool:
-        """Return whether a replica may lead: its broker is active, and its directory online."""
+        """Return whether a replica may lead: its broker is active, and its directory online.
+
+        Raises IllegalArgumentError for a broker that is no replica and so has no directory: a removed one in the ELR (F4).
+        """
         if not (is_active(control, broker) if active is None else active(broker)):
             return False
         if broker not in partition.replicas:
@@ -103,7 +111,10 @@ def acceptable_for(
 
 
 def default_directory(control: ReplicationControl, broker: int) -> str:
-    """Return a broker's only directory; of several, the broker chooses later. ClusterControlManager#defaultDir."""
+    """Return the directory of a new replica on a broker: its only one; of several, the broker chooses later (UNASSIGNED).
+
+    ClusterControlManager#defaultDir.
+    """
     registration = control.brokers.get(broker)
     directories = () if registration is None else registration.directories
     # A broker that registered without directories, from before JBOD in KRaft (KIP-858).
@@ -113,12 +124,13 @@ def default_directory(control: ReplicationControl, broker: int) -> str:
 
 
 def topic_config(control: ReplicationControl, topic: str, key: str, broker: int = UNDEFINED) -> str | None:
-    """Return a topic's own value, else the cluster's; None where only the static configuration has one. #getTopicConfig.
+    """Return the value of a configuration of a topic, else the cluster's default. #getTopicConfig.
 
-    As a broker sees it, its own value comes before the cluster's (DynamicBrokerConfig).
+    With a `broker`, as that broker sees it: its own value comes before the cluster's (DynamicBrokerConfig). None: the
+    metadata log has no value, so that of the static configuration is in force.
     """
-    own = () if broker == UNDEFINED else (ConfigResource(BROKER, str(broker)),)
-    for resource in (ConfigResource(TOPIC, topic), *own, CLUSTER) if len(control.configs) else ():
+    of_broker = () if broker == UNDEFINED else (ConfigResource(BROKER, str(broker)),)
+    for resource in (ConfigResource(TOPIC, topic), *of_broker, CLUSTER) if len(control.configs) else ():
         configs = control.configs.get(resource)
         value = None if configs is None else configs.get(key)
         if value is not None:
@@ -127,13 +139,13 @@ def topic_config(control: ReplicationControl, topic: str, key: str, broker: int 
 
 
 def min_isr(control: ReplicationControl, topic: str, broker: int = UNDEFINED) -> int:
-    """Return the min.insync.replicas in force, for the controller or at a broker."""
+    """Return the min.insync.replicas of a topic that is in force for the controller (`broker` UNDEFINED) or at a broker."""
     value = topic_config(control, topic, MIN_IN_SYNC_REPLICAS, broker)
     return control.min_isr if value is None else int(value)
 
 
 def unclean_enabled(control: ReplicationControl, topic: str) -> bool:
-    """Return unclean.leader.election.enable in force. #uncleanLeaderElectionEnabledForTopic."""
+    """Return the unclean.leader.election.enable of a topic that is in force. #uncleanLeaderElectionEnabledForTopic."""
     # KRaft ignored the setting before 3.9 (KAFKA-12670).
     if not control.profile.unclean_by_config:
         return False
@@ -142,7 +154,7 @@ def unclean_enabled(control: ReplicationControl, topic: str) -> bool:
 
 
 def effective_min_isr(control: ReplicationControl, tp: TopicPartition) -> int:
-    """Return min.insync.replicas, at most the number of replicas. #getTopicEffectiveMinIsr."""
+    """Return a partition's min.insync.replicas, at most its number of replicas. #getTopicEffectiveMinIsr."""
     # Finding F4: Kafka counts the replicas of the topic's partition 0.
     first = control.partitions.get(tp._replace(partition=0)) if control.profile.min_isr_by_partition_zero else None
     return min(min_isr(control, tp.topic), len((first or control.partitions[tp]).replicas))
@@ -185,20 +197,24 @@ def change_partition(
     active: Callable[[int], bool] | None = None,
     profile: Profile | None = None,
 ) -> tuple[PartitionChangeRecord, ...]:
-    """Return the record of a request about one partition; none when nothing changes."""
+    """Return the record that makes a requested change of one partition; () if nothing changes.
+
+    `active` and `profile` take the place of `is_active` and of the state's profile.
+    """
+    place_replica = partial(default_directory, control) if control.features.has_directories else None
     fields = build_change(
         profile or control.profile,
         control.partitions[tp],
         request,
         acceptable_for(control, tp, active),
         effective_min_isr(control, tp),
-        (lambda broker: default_directory(control, broker)) if control.features.has_directories else None,
+        place_replica,
     )
     return () if fields is None else (PartitionChangeRecord(tp, fields),)
 
 
 def election_by_config(control: ReplicationControl, topic: str) -> Election:
-    """Return the election of a change that asks for none: unclean where the topic enables it."""
+    """Return the kind of election for a change that does not name one: unclean where the topic enables it, else ONLINE."""
     return Election.UNCLEAN if unclean_enabled(control, topic) else Election.ONLINE
 
 
@@ -210,24 +226,26 @@ def generate_leader_and_isr_updates(
     add: int = UNDEFINED,
     unclean_shutdown: int = UNDEFINED,
 ) -> tuple[PartitionChangeRecord, ...]:
-    """Change every partition that a broker's new state concerns. #generateLeaderAndIsrUpdates.
+    """Return the records that change each partition in `tps` for a broker's new state. #generateLeaderAndIsrUpdates.
 
-    `remove` leaves the ISR and may not lead; so does `unclean_shutdown`, and it leaves the ELR; `add` may lead although it
-    is fenced still. A partition that is named twice gets two records made from the same registration.
+    The arguments are broker ids, UNDEFINED for none. `remove` leaves the ISR and may not lead; so does `unclean_shutdown`,
+    and it leaves the ELR; `add` may lead although it is fenced still. A partition that is named twice gets two records made
+    from the same registration.
     """
-    gone = {remove, unclean_shutdown}
+    leaving = {remove, unclean_shutdown}
 
     def active(broker: int) -> bool:
-        return broker not in gone and (broker == add or is_active(control, broker))
+        """Return whether a broker will be active after the change."""
+        return broker not in leaving and (broker == add or is_active(control, broker))
 
-    lost = frozenset() if unclean_shutdown == UNDEFINED else frozenset({unclean_shutdown})
+    shut_down_uncleanly = frozenset() if unclean_shutdown == UNDEFINED else frozenset({unclean_shutdown})
     records: list[PartitionChangeRecord] = []
     for tp in tps:
         # Kafka throws here, and the active controller resigns: its indexes still list a deleted topic.
         if tp.topic == partition_registration.DELETED or tp not in control.partitions:
             raise IllegalStateError(f"{tp}: expected a topic that is there, as the index says; seen none (finding F6)")
-        isr = tuple(b for b in control.partitions[tp].isr if b not in gone)
-        request = ChangeRequest(isr, election_by_config(control, tp.topic), unclean_shutdown=lost)
+        isr = tuple(b for b in control.partitions[tp].isr if b not in leaving)
+        request = ChangeRequest(isr, election_by_config(control, tp.topic), unclean_shutdown=shut_down_uncleanly)
         records += change_partition(control, tp, request, active)
     return tuple(records)
 
@@ -251,7 +269,11 @@ def validate_proposal(
     eligible: Eligible,
     recovery: RecoveryState = RecoveryState.RECOVERED,
 ) -> int:
-    """Return the error code for a proposal of `sender`, NONE when the ISR may become that."""
+    """Return the error code for an ISR that broker `sender` proposes, NONE if it may become that.
+
+    ReplicationControlManager#validateAlterPartitionData. `eligible` says whether a broker may be in the ISR with the broker
+    epoch that the proposal names; `recovery` is the recovery state that the leader reports.
+    """
     if proposal.leader_epoch > partition.leader_epoch or proposal.partition_epoch > partition.partition_epoch:
         # Another controller made a change that this one does not know: the broker shall look for the active one.
         return NOT_CONTROLLER
@@ -296,17 +318,19 @@ class AlterPartitionResult(NamedTuple):
 
 
 def alter_partition(control: ReplicationControl, request: AlterPartition) -> ControllerResult[AlterPartitionResult]:
-    """Handle AlterPartition of a leader. ReplicationControlManager#alterPartition."""
+    """Handle AlterPartition of a leader: decide each proposal on its own. ReplicationControlManager#alterPartition."""
     sender = control.brokers.get(request.broker_id)
     if sender is None or sender.epoch != request.broker_epoch:
         return ControllerResult((), AlterPartitionResult(STALE_BROKER_EPOCH))
-    results = [_alter_one(control, request.broker_id, proposal) for proposal in request.proposals]
+    results = [_decide_proposal(control, request.broker_id, proposal) for proposal in request.proposals]
     records = tuple(record for result in results for record in result.records)
     return ControllerResult(records, AlterPartitionResult(rules.NONE, tuple(result.response for result in results)))
 
 
-def _alter_one(control: ReplicationControl, sender: int, proposal: Proposal) -> ControllerResult[AlterPartitionResponse]:
-    """Decide a proposal; return its records and the response for its partition."""
+def _decide_proposal(
+    control: ReplicationControl, sender: int, proposal: Proposal
+) -> ControllerResult[AlterPartitionResponse]:
+    """Accept or refuse the ISR that the leader `sender` proposes for one partition; return the records and the response."""
     partition = control.partitions.get(proposal.tp)
     if partition is None:
         topic_exists = has_topic(control, proposal.tp.topic)
@@ -317,8 +341,8 @@ def _alter_one(control: ReplicationControl, sender: int, proposal: Proposal) -> 
     request = ChangeRequest(proposal.isr.isr, election_by_config(control, proposal.tp.topic), proposal.recovery)
     records = change_partition(control, proposal.tp, request)
     after = merge_change(partition, records[0].fields) if records else partition
+    # A completed reassignment may have moved leadership away: the change is made all the same.
     if after.leader != sender:
-        # A completed reassignment may have moved leadership away: the change is made all the same.
         return _refused(rules.NEW_LEADER_ELECTED, records)
     response = AlterPartitionResponse(rules.NONE, after.leader_epoch, after.partition_epoch, after.isr)
     return ControllerResult(records, response)
@@ -329,5 +353,8 @@ def _refused(error: int, records: tuple[PartitionChangeRecord, ...] = ()) -> Con
 
 
 def _is_eligible(control: ReplicationControl, broker: int, epoch: int) -> bool:
-    """Return whether a broker may join: not fenced or shutting down (KIP-841), the right incarnation (KIP-903)."""
+    """Return whether a broker may be in an ISR: not fenced or shutting down (KIP-841), and the named incarnation (KIP-903).
+
+    `epoch` is the broker epoch that the leader names, UNDEFINED if it names none.
+    """
     return is_active(control, broker) and epoch in {rules.UNDEFINED, control.brokers[broker].epoch}

@@ -1,4 +1,10 @@
-"""Requests to the controller about topics: creation, deletion, reassignments, elections."""
+"""Requests to the controller about topics: creation, deletion, reassignments, elections.
+
+A function reads the controller's state and returns a `ControllerResult`: the records that the request writes, and its
+response, an error code or one for each partition. A request with an error writes nothing for its partition. Methods named
+without a class are those of org.apache.kafka.controller.ReplicationControlManager. Names such as F4 are findings of
+docs/findings.md; a switch of the profile repairs each.
+"""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -33,52 +39,58 @@ class Reassignment(NamedTuple):
 
 
 def assignment_error(control: ReplicationControl, replicas: tuple[int, ...]) -> int:
-    """Return the error of an assignment that is empty, unregistered or repeated. #validateManualPartitionAssignment."""
+    """Return the error of an assignment that is empty, or names an unregistered broker or one twice; else NONE.
+
+    #validateManualPartitionAssignment.
+    """
     all_registered = all(b in control.brokers for b in replicas)
-    return (
-        NONE if replicas and all_registered and len(set(replicas)) == len(replicas) else errors_.INVALID_REPLICA_ASSIGNMENT
-    )
+    is_valid = replicas and all_registered and len(set(replicas)) == len(replicas)
+    return NONE if is_valid else errors_.INVALID_REPLICA_ASSIGNMENT
 
 
 def alter_partition_reassignments(
     control: ReplicationControl, reassignments: tuple[Reassignment, ...], *, allow_rf_change: bool = True
 ) -> ControllerResult[tuple[tuple[TopicPartition, int], ...]]:
-    """Change each partition on its own; the response has its error."""
+    """Handle AlterPartitionReassignments, each partition on its own; the response has the error of each.
+
+    #alterPartitionReassignments. Without `allow_rf_change` the number of replicas must stay.
+    """
     records: list[ControllerRecord] = []
     errors: list[tuple[TopicPartition, int]] = []
-    for target in reassignments:
+    for reassignment in reassignments:
         try:
-            result = _alter_one(control, target, allow_rf_change=allow_rf_change)
+            result = _alter_one(control, reassignment, allow_rf_change=allow_rf_change)
         # The election asks for the directory of a broker that is no replica: one removed before is still in the ELR (F4).
         except errors_.IllegalArgumentError:
             result = ControllerResult((), errors_.UNKNOWN_SERVER_ERROR)
         records += result.records
-        errors.append((target.tp, result.response))
+        errors.append((reassignment.tp, result.response))
     return ControllerResult(tuple(records), tuple(errors))
 
 
-def _alter_one(control: ReplicationControl, target: Reassignment, *, allow_rf_change: bool) -> ControllerResult[int]:
-    """Begin, change or cancel the reassignment of one partition."""
-    if target.tp not in control.partitions:
+def _alter_one(control: ReplicationControl, reassignment: Reassignment, *, allow_rf_change: bool) -> ControllerResult[int]:
+    """Begin, change or, if it names no replicas, cancel the reassignment of one partition."""
+    tp, replicas = reassignment
+    if tp not in control.partitions:
         return ControllerResult((), UNKNOWN_TOPIC_OR_PARTITION)
-    if target.replicas is None:
-        return cancel_partition_reassignment(control, target.tp)
-    return change_partition_reassignment(control, target.tp, target.replicas, allow_rf_change=allow_rf_change)
+    if replicas is None:
+        return cancel_partition_reassignment(control, tp)
+    return change_partition_reassignment(control, tp, replicas, allow_rf_change=allow_rf_change)
 
 
 def cancel_partition_reassignment(control: ReplicationControl, tp: TopicPartition) -> ControllerResult[int]:
-    """Go back to the replicas of before the reassignment. #cancelPartitionReassignment.
+    """Cancel the reassignment of a partition: go back to its replicas of before. #cancelPartitionReassignment.
 
     Where none of them is in sync, one that may lack records joins the ISR, which unclean.leader.election.enable must allow.
     Nothing marks the partition RECOVERING: PartitionChangeBuilder#electAnyLeader finds that replica in the target's ISR.
     """
     if not is_reassigning(control.partitions[tp]):
         return ControllerResult((), errors_.NO_REASSIGNMENT_IN_PROGRESS)
-    back = revert(control.partitions[tp])
-    if not back.replicas or (back.unclean and not control_.unclean_enabled(control, tp.topic)):
+    reverted = revert(control.partitions[tp])
+    if not reverted.replicas or (reverted.unclean and not control_.unclean_enabled(control, tp.topic)):
         return ControllerResult((), errors_.INVALID_REPLICA_ASSIGNMENT)
     request = ChangeRequest(
-        back.isr, control_.election_by_config(control, tp.topic), replicas=back.replicas, adding=(), removing=()
+        reverted.isr, control_.election_by_config(control, tp.topic), replicas=reverted.replicas, adding=(), removing=()
     )
     return ControllerResult(control_.change_partition(control, tp, request), NONE)
 
@@ -86,7 +98,11 @@ def cancel_partition_reassignment(control: ReplicationControl, tp: TopicPartitio
 def change_partition_reassignment(
     control: ReplicationControl, tp: TopicPartition, target: tuple[int, ...], *, allow_rf_change: bool
 ) -> ControllerResult[int]:
-    """Start a reassignment: target replicas first, then those to be removed. #changePartitionReassignment."""
+    """Start a reassignment of a partition to the replicas `target`, or change it. #changePartitionReassignment.
+
+    Until it completes, the partition's replicas are the target and those to be removed, in this order. Without
+    `allow_rf_change` the number of replicas must stay.
+    """
     partition = control.partitions[tp]
     if assignment_error(control, target) != NONE:
         return ControllerResult((), errors_.INVALID_REPLICA_ASSIGNMENT)
@@ -95,12 +111,12 @@ def change_partition_reassignment(
         return ControllerResult((), errors_.INVALID_REPLICATION_FACTOR)
     removing = tuple(sorted(set(partition.replicas) - set(target)))
     adding = tuple(sorted(set(target) - set(partition.replicas)))
-    # Finding F7: where this reassignment adds or removes no replica, Kafka keeps the list of the one before.
-    keeps = control.profile.reassignment_keeps_adding
+    # Finding F7: where this reassignment adds or removes no replica, Kafka keeps the list of the one before (None).
+    keeps_list = control.profile.reassignment_keeps_adding
     request = ChangeRequest(
         replicas=(*target, *removing),
-        adding=None if keeps and not adding else adding,
-        removing=None if keeps and not removing else removing,
+        adding=None if keeps_list and not adding else adding,
+        removing=None if keeps_list and not removing else removing,
     )
     return ControllerResult(control_.change_partition(control, tp, request), NONE)
 
@@ -115,7 +131,10 @@ class DirectoryAssignment(NamedTuple):
 
 
 def assign_replicas_to_dirs(control: ReplicationControl, assignment: DirectoryAssignment) -> ControllerResult[int]:
-    """Assign a replica to a directory; in an offline one it leaves the ISR. #handleAssignReplicasToDirs."""
+    """Note in which log directory a broker has its replica of a partition. #handleAssignReplicasToDirs.
+
+    In a directory that is offline the replica leaves the ISR.
+    """
     broker = assignment.broker_id
     registration, partition = control.brokers.get(broker), control.partitions.get(assignment.tp)
     if not control.features.has_directories:
@@ -127,6 +146,7 @@ def assign_replicas_to_dirs(control: ReplicationControl, assignment: DirectoryAs
         return ControllerResult((), UNKNOWN_TOPIC_OR_PARTITION if topic_exists else UNKNOWN_TOPIC_ID)
     if broker not in partition.replicas:
         return ControllerResult((), NOT_LEADER_OR_FOLLOWER)
+    # Up to 4.2 this request forgets the ELR, as if the feature were off.
     profile = control.profile._replace(elr=False) if control.profile.assigns_dirs_without_elr else None
     # A broker moves a log only between directories that it can read; otherwise it creates it anew, empty. Kafka keeps such
     # a replica eligible (finding F10).
@@ -149,7 +169,11 @@ def assign_replicas_to_dirs(control: ReplicationControl, assignment: DirectoryAs
 def create_topic(
     control: ReplicationControl, topic: str, assignment: tuple[tuple[int, ...], ...], configs: Mapping[str, str]
 ) -> ControllerResult[int]:
-    """Create a topic: the active replicas are the ISR, the first of them leads. ReplicationControlManager#createTopic."""
+    """Create a topic: the active replicas are the ISR, the first of them leads. ReplicationControlManager#createTopic.
+
+    `assignment` has the replicas of each partition by number, `configs` the topic's configurations by key. Every partition
+    needs the same number of replicas, and one of them active.
+    """
     if control_.has_topic(control, topic):
         return ControllerResult((), errors_.TOPIC_ALREADY_EXISTS)
     partitions: list[records_.PartitionRecord] = []
@@ -158,14 +182,14 @@ def create_topic(
         if assignment_error(control, replicas) != NONE or not isr or len(replicas) != len(assignment[0]):
             return ControllerResult((), errors_.INVALID_REPLICA_ASSIGNMENT)
         named = tuple(control_.default_directory(control, b) for b in replicas) if control.features.has_directories else ()
-        # Empty stands for MIGRATING everywhere, so that equal registrations are equal values (rule 3 of their file).
+        # Empty stands for MIGRATING everywhere, so that equal registrations are equal values.
         directories = named if set(named) != {MIGRATING} else ()
         partition = PartitionRegistration(replicas, isr, isr[0], directories=directories)
         partitions.append(records_.PartitionRecord(TopicPartition(topic, number), partition))
-    own = tuple(
-        records_.ConfigRecord(records_.ConfigResource(records_.TOPIC, topic), key, value) for key, value in configs.items()
-    )
-    return ControllerResult((records_.TopicRecord(topic), *own, *clear_elr_records(control, own), *partitions), NONE)
+    resource = records_.ConfigResource(records_.TOPIC, topic)
+    config_records = tuple(records_.ConfigRecord(resource, key, value) for key, value in configs.items())
+    records = (*config_records, *clear_elr_records(control, config_records), *partitions)
+    return ControllerResult((records_.TopicRecord(topic), *records), NONE)
 
 
 def delete_topic(control: ReplicationControl, topic: str) -> ControllerResult[int]:
@@ -181,7 +205,7 @@ def delete_topic(control: ReplicationControl, topic: str) -> ControllerResult[in
 
 
 def elect_leader(control: ReplicationControl, tp: TopicPartition, election: Election) -> ControllerResult[int]:
-    """Elect a leader of one partition, PREFERRED or UNCLEAN. ReplicationControlManager#electLeader."""
+    """Elect a leader of one partition, by a PREFERRED or UNCLEAN election. ReplicationControlManager#electLeader."""
     partition = control.partitions.get(tp)
     if partition is None:
         return ControllerResult((), UNKNOWN_TOPIC_OR_PARTITION)
@@ -201,7 +225,10 @@ def elect_leader(control: ReplicationControl, tp: TopicPartition, election: Elec
 def elect_leaders(
     control: ReplicationControl, election: Election, tps: tuple[TopicPartition, ...] | None = None
 ) -> ControllerResult[tuple[tuple[TopicPartition, int], ...]]:
-    """Elect leaders; `tps` None is every partition, and those that need no election are left out of the response then."""
+    """Handle ElectLeaders: elect a leader of each partition in `tps`; the response has the error of each. #electLeaders.
+
+    `tps` None is every partition; those that need no election are left out of the response then.
+    """
     records: list[ControllerRecord] = []
     errors: list[tuple[TopicPartition, int]] = []
     for tp in control.partitions if tps is None else tps:
@@ -213,7 +240,10 @@ def elect_leaders(
 
 
 def balance_leaders(control: ReplicationControl) -> ControllerResult[None]:
-    """Elect first replicas that do not lead. #maybeTriggerLeaderChangeForPartitionsWithoutPreferredLeader."""
+    """Elect the first replica of each partition that it does not lead, if it may lead (a periodic task of the controller).
+
+    #maybeTriggerLeaderChangeForPartitionsWithoutPreferredLeader.
+    """
     records: list[ControllerRecord] = []
     for tp, partition in control.partitions.items():
         if partition.leader != partition.replicas[0]:
@@ -222,7 +252,10 @@ def balance_leaders(control: ReplicationControl) -> ControllerResult[None]:
 
 
 def elect_unclean_leaders(control: ReplicationControl) -> ControllerResult[None]:
-    """Elect where there is no leader and it is enabled. #maybeTriggerUncleanLeaderElectionForLeaderlessPartitions."""
+    """Elect a leader uncleanly for each partition that has none, if its topic allows it (a periodic task of the controller).
+
+    #maybeTriggerUncleanLeaderElectionForLeaderlessPartitions.
+    """
     records: list[ControllerRecord] = []
     for tp in control_.with_no_leader(control):
         if control_.unclean_enabled(control, tp.topic):

@@ -1,5 +1,10 @@
 """Brokers and messages under the whole controller: impl.cluster's brokers, and a controller that is impl.controller.
 
+A state joins a `Cluster` (brokers, messages in flight, clients) and a `ControlCluster` (controller, processes), and
+`_share_state` lets each see what the other changed. The *image* is the controller's registration, as brokers read it. Broker
+`b` is an index. A function that finds steps yields (label, state after it); a label is (action, arguments), those of
+impl.cluster and of impl.explorer.controller_model.
+
 Rules of this file
 
 1. A broker does what impl.cluster says, and the controller decides what impl.controller says, request by request
@@ -64,7 +69,11 @@ class ControlledCluster(NamedTuple):
 
 
 def initial_controlled_cluster(bounds: ControlBounds, profile: Profile = ELR, *, clients: bool = False) -> ControlledCluster:
-    """Return the initial state: the first replica leads, all are informed. With clients records are acks=all produces."""
+    """Return the initial state: the first replica leads, and all replicas have read the metadata.
+
+    With `clients` every record is a produce with acks=all that waits for its response. `bounds` has the number of brokers,
+    the replicas, and what the controller is configured with; its limits are lifted.
+    """
     bounds = bounds._replace(max_log=UNBOUNDED, max_partition_epoch=UNBOUNDED, max_stops=UNBOUNDED, deletes=True)
     control = controller_model.initial_control_cluster(bounds._replace(targets=(), min_isrs=(), unregisters=True), profile)
     count = bounds.brokers
@@ -81,7 +90,7 @@ def initial_controlled_cluster(bounds: ControlBounds, profile: Profile = ELR, *,
 
 
 def image_of(control: ControlCluster) -> Controller:
-    """Return what brokers read of the controller; a deleted topic has no replicas."""
+    """Return the controller as impl.cluster's brokers read it; a deleted topic has no replicas."""
     everybody, partition = range(control.bounds.brokers), control.partition
     live = tuple(b for b in everybody if is_active(control.control, b))
     incarnations = (REGISTERED,) * control.bounds.brokers
@@ -101,7 +110,10 @@ def image_of(control: ControlCluster) -> Controller:
 
 
 def controlled_successors(state: ControlledCluster) -> Iterator[tuple[Label, ControlledCluster]]:
-    """Return every enabled label with the state it leads to; `take_label` also takes Reassign, SetMinIsr, SetElr, Create."""
+    """Yield every enabled label with the state it leads to.
+
+    Not Reassign, SetMinIsr, SetElr, Create, whose arguments cannot be enumerated: `take_label` takes these, too.
+    """
     for transition in _data_transitions(state):
         yield transition.label, _share_state(state._replace(cluster=apply(state.cluster, transition)), state.control)
     for b in range(state.control.bounds.brokers):
@@ -138,27 +150,28 @@ def take_label(state: ControlledCluster, label: Label) -> ControlledCluster | No
 
 
 def _data_transitions(state: ControlledCluster) -> Iterator[Transition]:
-    """Find what brokers and clients do without news of the controller."""
-    cluster, held = state.cluster, state.held
+    """Find what brokers and clients do among themselves, without the controller."""
+    cluster, topic_ids = state.cluster, state.held
     model, incarnations = cluster.model, cluster.controller.incarnations
     for b, broker in enumerate(cluster.brokers):
         yield from own_transitions(model, b, broker, may_crash=False)
         yield from follower_transitions(model, b, broker, cluster.network[b])
         for leader, message in enumerate(cluster.network[b]):
             # A fetch names its topic id (KIP-516): a leader of another topic of that name refuses it.
-            if isinstance(message, FetchRequest | OffsetsForLeaderEpochRequest) and held[leader] in {held[b], UNDEFINED}:
+            is_refused = topic_ids[leader] not in {topic_ids[b], UNDEFINED}
+            if isinstance(message, FetchRequest | OffsetsForLeaderEpochRequest) and not is_refused:
                 yield from serve_transitions(model, leader, cluster.brokers[leader], b, message, incarnations)
     for b, waiting in enumerate(cluster.waiting):
         yield from client_transitions(model, b, cluster.brokers[b], waiting)
 
 
 def _metadata_steps(state: ControlledCluster, b: int) -> Iterator[tuple[Label, ControlledCluster]]:
-    """Find BecomeLeader, BecomeFollower, DeleteReplica, ReadConfig: what the metadata log has for a running broker."""
+    """Find what the metadata log has for broker b, if it runs: BecomeLeader, BecomeFollower, DeleteReplica, ReadConfig."""
     cluster, image, control = state.cluster, state.cluster.controller, state.control
     broker, partition = cluster.brokers[b], cluster.brokers[b].partition
     if not broker.up or directory_state(control, b) == FAILED:
         return
-    # A deposed leader answers its clients before it reads more metadata (rule 3 of the clients in impl.cluster.actions).
+    # A deposed leader answers its clients before it reads more metadata (replicaStateChangeLock of ReplicaManager).
     if cluster.waiting and not may_read_metadata(broker, cluster.waiting[b]):
         return
     # A topic of another id is another topic: the old replica goes before a new one comes (ReplicaManager#applyDelta).
@@ -181,12 +194,16 @@ def _metadata_steps(state: ControlledCluster, b: int) -> Iterator[tuple[Label, C
 
 
 def _with_min_isr(cluster: Cluster, value: int) -> Cluster:
+    """Return the cluster with brokers that have read this min.insync.replicas."""
     setup = cluster.model.setup._replace(min_insync_replicas=value)
     return cluster._replace(model=cluster.model._replace(setup=setup))
 
 
 def _without_replica(state: ControlledCluster, b: int) -> ControlledCluster:
-    """Delete the log and stop its fetchers. ReplicaManager#stopPartitions."""
+    """Return the state after broker b has deleted its replica. ReplicaManager#stopPartitions.
+
+    Its fetcher stops, and what it has in flight is lost.
+    """
     cluster = state.cluster
     brokers = list(cluster.brokers)
     brokers[b] = brokers[b]._replace(partition=Partition(b), source=UNDEFINED, entry=None)
@@ -201,7 +218,10 @@ def _without_replica(state: ControlledCluster, b: int) -> ControlledCluster:
 
 
 def _alter_partition_steps(state: ControlledCluster, b: int) -> Iterator[tuple[Label, ControlledCluster]]:
-    """Find AlterPartition: a leader's proposal reaches the controller, which writes metadata or refuses."""
+    """Find AlterPartition: broker b's proposal reaches the controller, which writes metadata or refuses.
+
+    The error code of the response is in the label.
+    """
     cluster, control = state.cluster, state.control
     broker, sender = cluster.brokers[b], control.control.brokers.get(b)
     if not broker.leads or not broker.partition.state.is_inflight or sender is None:
@@ -235,16 +255,17 @@ def _broker_epoch(control: ControlCluster, b: int, incarnation: int) -> int:
 
 
 def _controller_steps(state: ControlledCluster) -> Iterator[tuple[Label, ControlledCluster]]:
-    """Find every step of the controller's model but those of leader and followers, with its effect on the brokers."""
+    """Find the steps of the controller's model with their effect on brokers, without those that brokers take here."""
     for label, after in controller_model.control_successors(state.control):
         if label[0] not in ABSTRACT:
             yield label, _share_state(_with_processes(state, label, after), after)
 
 
 def _with_processes(state: ControlledCluster, label: Label, after: ControlCluster) -> ControlledCluster:
-    """Return the brokers after a step of the controller's model: it may end or start a process, or fail a directory.
+    """Return the state with the brokers after a step of the controller's model, which led to `after`.
 
-    Die: `kept` is 0 if the disk goes with the process. Unfence: 1 if the heartbeat also reports a failed directory.
+    The step may end or start a process, or fail a log directory. Labels: ("Die", b, 0) if the disk goes with the process,
+    else 1; ("Unfence", b, 1) if the heartbeat also reports a failed directory.
     """
     cluster = state.cluster
     setup = cluster.model.setup
@@ -276,11 +297,9 @@ def _with_processes(state: ControlledCluster, label: Label, after: ControlCluste
 def _create_steps(
     state: ControlledCluster, label: Label, replicas: tuple[int, ...]
 ) -> Iterator[tuple[Label, ControlledCluster]]:
-    """Find Create: the topic again, under its name and with another topic id, after it was deleted.
-
-    Only for one partition without a choice of directories: otherwise the brokers would have to report directories first.
-    """
+    """Find Create: the topic is created again after it was deleted, on `replicas` and with another topic id."""
     bounds = state.control.bounds
+    # Only for one partition without a choice of directories: otherwise the brokers would have to report directories first.
     if state.control.partition is None and not bounds.partition_zero and not bounds.disks_fail:
         records = create_topic(state.control.control, NAME, (replicas,), {}).records
         for _, after in controller_model.write_records_step(state.control, label, records):
@@ -288,7 +307,11 @@ def _create_steps(
 
 
 def _share_state(state: ControlledCluster, control: ControlCluster) -> ControlledCluster:
-    """Let brokers see the controller's state, and the controller's model the brokers' logs."""
+    """Return the state after a step, with `control` as the controller's model: each model is told what the other changed.
+
+    Brokers see the controller's registration; the controller's model sees the brokers' logs, what was committed, and the
+    min.insync.replicas that they have read.
+    """
     cluster = state.cluster
     if control is not state.control:
         # Acknowledged records that an unclean election gave up are no promise any more.
@@ -296,9 +319,9 @@ def _share_state(state: ControlledCluster, control: ControlCluster) -> Controlle
             (offset, epoch) for offset, epoch in cluster.acked if control.committed[offset : offset + 1] == (epoch,)
         )
         cluster = cluster._replace(controller=image_of(control), committed=control.committed, acked=acked)
-    min_insync = cluster.model.setup.min_insync_replicas
+    known_min_isr = cluster.model.setup.min_insync_replicas
     logs = tuple(record_epochs(broker) for broker in cluster.brokers)
     # `take_label` widens these bounds for one step only.
     bounds = control.bounds._replace(targets=(), min_isrs=(), late_config=False, toggles=False)
-    joined = control._replace(bounds=bounds, logs=logs, committed=cluster.committed, known_min_isr=min_insync)
+    joined = control._replace(bounds=bounds, logs=logs, committed=cluster.committed, known_min_isr=known_min_isr)
     return state._replace(cluster=cluster, control=joined)

@@ -1,5 +1,10 @@
 """The controller with one partition and its brokers: the states of spec/Controller.tla, and what must hold in them.
 
+A state has the controller's state (`control`), and for each broker, by index `b`, its process (UP, STOPPING, STOPPED, DEAD)
+and its log: the leader epoch of each record. Broker b has a log directory "{b}A", and a second one, "{b}B", if disks may
+fail in the model. A function that finds steps yields (label, state after it); a label is (action, arguments). ELR are the
+eligible leader replicas (KIP-966). A *view* is a state as nested tuples of ints; sets of brokers are bit masks in it.
+
 Rules of this file
 
 1. What the controller has is what impl.controller has. Beside it stand processes, logs, and what was acknowledged.
@@ -73,9 +78,11 @@ MENDED, TAKEN_OUT, FAILED_STILL = range(3)
 
 
 class ControlBounds(NamedTuple):
-    """The limits of a model. `partition_zero` is the number of replicas of partition 0, 0 where this is that partition.
+    """The limits of a model, and which requests and failures it has. `targets` are those of reassignments.
 
-    `stays_failed`: a broker may start while a directory of its is failed; not in spec/Controller.tla.
+    `partition_zero` is the number of replicas of partition 0, 0 where this is that partition. `late_config`: a changed
+    min.insync.replicas reaches the leader late. `stays_failed`: a broker may start while a directory of its is failed; not
+    in spec/Controller.tla.
     """
 
     replicas: tuple[int, ...]
@@ -97,7 +104,10 @@ class ControlBounds(NamedTuple):
 
 
 class ControlCluster(NamedTuple):
-    """A state. `committed` is a ghost: what was ever below the high watermark, as far as no election gave it up."""
+    """A state. `known_min_isr` is the min.insync.replicas that the leader has read.
+
+    `committed` is a ghost: what was ever below the high watermark, as far as no election gave it up.
+    """
 
     bounds: ControlBounds
     control: ReplicationControl
@@ -119,8 +129,9 @@ class ControlCluster(NamedTuple):
 
 
 def initial_control_cluster(bounds: ControlBounds, profile: Profile = ELR) -> ControlCluster:
-    """Return the initial state: all brokers run and are in the ISR, every log is empty."""
+    """Return the initial state: all brokers run, all replicas are in the ISR, every log is empty."""
     everybody = range(bounds.brokers)
+    # The replicas of partition 0, where the model is of partition 1: only their number matters (finding F4).
     elsewhere = tuple(range(ELSEWHERE, ELSEWHERE + bounds.partition_zero))
     directories = {b: (f"{b}A", f"{b}B")[: 1 + bounds.disks_fail] for b in everybody}
     brokers = [(b, BrokerRegistration(0, directories=directories.get(b, ()))) for b in (*everybody, *elsewhere)]
@@ -142,8 +153,9 @@ def initial_control_cluster(bounds: ControlBounds, profile: Profile = ELR) -> Co
 
 
 def directory_state(state: ControlCluster, b: int) -> int:
-    """Return where the replica of b is: ONLINE, FAILED or MOVED."""
+    """Return the state of the log directory with the replica of b: ONLINE, FAILED or MOVED (it is the second one)."""
     partition, registration = state.partition, state.control.brokers.get(b)
+    # Where b has no replica, ONLINE stands for that.
     if partition is None or registration is None or b not in partition.replicas:
         return ONLINE
     directory = directory_of(partition, b)
@@ -153,7 +165,7 @@ def directory_state(state: ControlCluster, b: int) -> int:
 
 
 def is_running(state: ControlCluster, b: int) -> bool:
-    """Return whether b can read and write its replica."""
+    """Return whether the process of b runs and can read and write its replica; b may be UNDEFINED, nobody."""
     return b != UNDEFINED and state.processes[b] in {UP, STOPPING} and directory_state(state, b) != FAILED
 
 
@@ -170,8 +182,10 @@ def common_prefix(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int,
 
 
 def control_view(state: ControlCluster) -> View:
-    """Return (partition, brokers, logs, committed, stops, min.insync.replicas, the same as brokers know it, (index of
-    eligible leaders, brokers whose index names a deleted topic, whether the feature is on)).
+    """Return the view of a state, as TLC prints it.
+
+    (partition, brokers, logs, committed, stops, min.insync.replicas, the same as the leader has read it, (by broker the
+    partitions in the index of ELRs, brokers whose index entry is of a deleted topic, whether the ELR feature is on)).
     """
     brokers = tuple(_broker_view(state, b) for b in range(state.bounds.brokers))
     index = state.control.brokers_to_elrs
@@ -183,6 +197,7 @@ def control_view(state: ControlCluster) -> View:
 
 
 def _partition_view(partition: PartitionRegistration | None) -> View:
+    """Return the view of the registration, () for a deleted topic; the sets adding, removing, isr, elr are bit masks."""
     if partition is None:
         return ()
     return (
@@ -197,7 +212,10 @@ def _partition_view(partition: PartitionRegistration | None) -> View:
 
 
 def _broker_view(state: ControlCluster, b: int) -> View:
-    """Return its process; 0 not registered, 1 fenced, 2 unfenced; whether it shuts down; where its replica is."""
+    """Return the view of a broker: (process, registration, whether it shuts down, state of its replica's directory).
+
+    The registration is 0 for none, 1 for fenced, 2 for unfenced.
+    """
     registration = state.control.brokers.get(b)
     registered = 0 if registration is None else 2 - registration.fenced
     return (
@@ -237,7 +255,7 @@ def leader_is_in_isr(state: ControlCluster) -> Violation | None:
 
 
 def somebody_may_lead(state: ControlCluster) -> Violation | None:
-    """Check that, without a leader, some replica is waited for."""
+    """Check that a partition without leader has some replica to wait for: in the ISR, in the ELR, or last known leader."""
     partition = state.partition
     if partition is None or partition.leader != UNDEFINED or partition.isr or partition.elr or partition.last_known_elr:
         return None
@@ -245,7 +263,7 @@ def somebody_may_lead(state: ControlCluster) -> Violation | None:
 
 
 def elr_is_apart(state: ControlCluster) -> Violation | None:
-    """Check that no replica is both in sync and eligible, and that every eligible broker is a replica."""
+    """Check that no replica is both in the ISR and in the ELR, and that every broker in the ELR is a replica."""
     partition = state.partition
     if partition is None or set(partition.elr) <= set(partition.replicas) - set(partition.isr):
         return None
@@ -257,14 +275,14 @@ def completes_in_sync(state: ControlCluster) -> Violation | None:
     partition = state.partition
     if partition is None or not is_reassigning(partition):
         return None
-    wanted = tuple(b for b in partition.replicas if b not in partition.removing)
-    if not wanted or not set(wanted) <= set(partition.isr):
+    target = tuple(b for b in partition.replicas if b not in partition.removing)
+    if not target or not set(target) <= set(partition.isr):
         return None
-    return Violation("CompletesInSync", wanted, (), (*partition.adding, *partition.removing))
+    return Violation("CompletesInSync", target, (), (*partition.adding, *partition.removing))
 
 
 def adds_nobody_it_removes(state: ControlCluster) -> Violation | None:
-    """Check that no replica is both added and removed: that would never be complete."""
+    """Check that no replica is both added and removed: such a reassignment would never be complete."""
     partition = state.partition
     if partition is None or not set(partition.adding) & set(partition.removing):
         return None
@@ -272,7 +290,7 @@ def adds_nobody_it_removes(state: ControlCluster) -> Violation | None:
 
 
 def brokers_may_register(state: ControlCluster) -> Violation | None:
-    """Check that the controller does not fail on what its index remembers of a deleted topic."""
+    """Check that the controller's index of ELRs has no entry of a deleted topic, on which a registration would fail."""
     stale = tuple(b for b, topic in state.control.brokers_to_elrs if topic == DELETED)
     return Violation("BrokersMayRegister", stale, (), stale) if stale else None
 
@@ -292,7 +310,7 @@ CONTROL_INVARIANTS: Mapping[str, Callable[[ControlCluster], Violation | None]] =
 
 
 def control_violation(state: ControlCluster, names: tuple[str, ...] = tuple(CONTROL_INVARIANTS)) -> Violation | None:
-    """Return the first of the named invariants that does not hold."""
+    """Return the violation of the first of the named invariants that does not hold, None if all hold."""
     return next((violation for name in names if (violation := CONTROL_INVARIANTS[name](state)) is not None), None)
 
 
@@ -310,7 +328,7 @@ T = TypeVar("T")
 
 
 def control_successors(state: ControlCluster) -> Iterator[tuple[Label, ControlCluster]]:
-    """Return every enabled label with the state it leads to."""
+    """Yield every enabled label with the state it leads to."""
     if state.partition is not None:
         yield from _replication_steps(state, state.partition)
         yield from _operator_requests(state)
@@ -322,7 +340,10 @@ def control_successors(state: ControlCluster) -> Iterator[tuple[Label, ControlCl
 
 
 def _replication_steps(state: ControlCluster, partition: PartitionRegistration) -> Iterator[tuple[Label, ControlCluster]]:
-    """Find LeaderAppend, CatchUp, Acknowledge, Expand, Shrink: the steps of a leader and its followers."""
+    """Find the steps of a leader and its followers: LeaderAppend, CatchUp, Acknowledge, Expand, Shrink.
+
+    Expand and Shrink are proposed ISRs, decided by the controller in the same step.
+    """
     leader = partition.leader
     if not is_running(state, leader):
         return
@@ -346,27 +367,28 @@ def _replication_steps(state: ControlCluster, partition: PartitionRegistration) 
 
 
 def _alter_partition_steps(state: ControlCluster, label: Label, isr: set[int]) -> Iterator[tuple[Label, ControlCluster]]:
-    """Find the AlterPartition step of the leader."""
+    """Find the step in which the leader proposes an ISR and the controller accepts it; none if it refuses."""
     control, proposal = state.control, proposal_of(state, isr)
     epoch = control.brokers[proposal.broker_id].epoch
     request = AlterPartition(proposal.broker_id, epoch, (Proposal(state.tp, proposal),))
-    yield from write_records_step(state, label, alter_partition(control, request).records, hears=False)
+    # The leader learns the outcome from the response, which says nothing of configurations.
+    yield from write_records_step(state, label, alter_partition(control, request).records, reads_config=False)
 
 
 def proposal_of(state: ControlCluster, isr: set[int]) -> AlterPartitionRequest:
-    """Build a leader's proposal, in the epochs that the controller has.
-
-    A leader that has not read a raised min.insync.replicas has not read the leader epoch that comes with it either.
-    """
+    """Build the leader's proposal of an ISR, in the epochs that the controller has."""
     control, partition = state.control, state.control.partitions[state.tp]
-    behind = not control.profile.raised_min_isr_keeps_epoch and state.known_min_isr < min_isr(control, NAME)
-    leader_epoch = partition.leader_epoch - behind
+    # Where a raised min.insync.replicas comes with a new leader epoch (F11, repaired), a leader that has not read the one
+    # has not read the other either.
+    is_behind = not control.profile.raised_min_isr_keeps_epoch and state.known_min_isr < min_isr(control, NAME)
+    leader_epoch = partition.leader_epoch - int(is_behind)
     return AlterPartitionRequest(partition.leader, leader_epoch, partition.partition_epoch, tuple(sorted(isr)))
 
 
 def _operator_requests(state: ControlCluster) -> Iterator[tuple[Label, ControlCluster]]:
-    """Find Reassign, Cancel, SetMinIsr, SetElr, ElectPreferred, ElectUnclean, Delete: the requests of an operator."""
+    """Find the requests of an operator: Reassign, Cancel, SetMinIsr, SetElr, ElectPreferred, ElectUnclean, Delete."""
     control, tp = state.control, state.tp
+    # A target of None cancels the reassignment that is under way.
     for target in (*state.bounds.targets, None) if state.bounds.targets else ():
         records, _ = alter_partition_reassignments(control, (Reassignment(tp, target),))
         yield from write_records_step(state, ("Cancel",) if target is None else ("Reassign", target), records)
@@ -374,12 +396,12 @@ def _operator_requests(state: ControlCluster) -> Iterator[tuple[Label, ControlCl
         if value != min_isr(control, NAME):
             change = ConfigChange(ConfigResource(TOPIC, NAME), MIN_IN_SYNC_REPLICAS, str(value))
             records, _ = incremental_alter_configs(control, (change,))
-            yield from write_records_step(state, ("SetMinIsr", value), records, hears=not state.bounds.late_config)
+            yield from write_records_step(state, ("SetMinIsr", value), records, reads_config=not state.bounds.late_config)
     for level in (0, 1) if state.bounds.toggles else ():
         if level != control.profile.elr:
             update = FeatureUpdate(ELR_VERSION, level, upgrade=level > 0)
             records, _ = update_features(control, update, control.features.metadata_version)
-            yield from write_records_step(state, ("SetElr", level), records, hears=False)
+            yield from write_records_step(state, ("SetElr", level), records, reads_config=False)
     yield from write_records_step(state, ("ElectPreferred",), requests.elect_leader(control, tp, Election.PREFERRED).records)
     if state.bounds.unclean:
         yield from write_records_step(state, ("ElectUnclean",), requests.elect_leader(control, tp, Election.UNCLEAN).records)
@@ -388,10 +410,10 @@ def _operator_requests(state: ControlCluster) -> Iterator[tuple[Label, ControlCl
 
 
 def _process_steps(state: ControlCluster, b: int) -> Iterator[tuple[Label, ControlCluster]]:
-    """Find Die, ShutDown, Register, Unregister: the life of a broker's process."""
+    """Find what begins or ends the process of broker b: Die, ShutDown, Register, Unregister."""
     registration, process = state.control.brokers.get(b), state.processes[b]
     if process in {UP, STOPPING}:
-        # A process that dies keeps its log, or loses the disk with it.
+        # A process that dies keeps its log (1 in the label), or loses the disk with it (0).
         if state.stops < state.bounds.max_stops:
             dead = state._replace(processes=_put(state.processes, b, DEAD), stops=state.stops + 1)
             yield ("Die", b, 1), dead
@@ -403,10 +425,10 @@ def _process_steps(state: ControlCluster, b: int) -> Iterator[tuple[Label, Contr
             active, result = process_broker_heartbeat(
                 _active_controller(state), _heartbeat(state, b)._replace(want_shut_down=True)
             )
-            ended = STOPPED if result.response.should_shut_down else STOPPING
-            if ended != process and result.response.error == NONE:
+            process_after = STOPPED if result.response.should_shut_down else STOPPING
+            if process_after != process and result.response.error == NONE:
                 stops = state.stops + (process == UP)
-                after = state._replace(processes=_put(state.processes, b, ended), stops=stops)
+                after = state._replace(processes=_put(state.processes, b, process_after), stops=stops)
                 yield from reach_state(after, ("ShutDown", b), active.control)
         return
     directories = (MENDED, TAKEN_OUT, FAILED_STILL)[: 2 + state.bounds.stays_failed]
@@ -419,10 +441,10 @@ def _process_steps(state: ControlCluster, b: int) -> Iterator[tuple[Label, Contr
 
 
 def _register_steps(state: ControlCluster, b: int, directory: int) -> Iterator[tuple[Label, ControlCluster]]:
-    """Find Register: a process starts. It was stopped in order if every log directory names its epoch.
+    """Find Register: the process of b starts. It was stopped in order if every log directory names its broker epoch.
 
-    A directory that had failed is repaired and empty; or it is no longer the broker's, and the replica is created in the
-    other one; or it is failed still, so that no stop counts as orderly and no log is created.
+    `directory` is what a failed directory is by then. MENDED: it is repaired and empty. TAKEN_OUT: it is no longer the
+    broker's, and the replica is created in the other one. FAILED_STILL: no stop counts as orderly, and no log is created.
     LogManager#readBrokerEpochFromCleanShutdownFiles, Partition#createLogInAssignedDirectoryId.
     """
     before = state.control.brokers.get(b)
@@ -444,7 +466,7 @@ def _register_steps(state: ControlCluster, b: int, directory: int) -> Iterator[t
 
 
 def directories_of(state: ControlCluster, b: int, directory: int) -> tuple[str, ...]:
-    """Return the directories that a process starts with."""
+    """Return the log directories with which the process of b starts, a failed one being what `directory` says."""
     registration = state.control.brokers.get(b)
     # The controller has dropped a failed directory from the registration; a mended one is in log.dirs again.
     if registration is None or (directory_state(state, b) == FAILED and directory == MENDED):
@@ -453,13 +475,19 @@ def directories_of(state: ControlCluster, b: int, directory: int) -> tuple[str, 
 
 
 def stops_in_order(state: ControlCluster, b: int, directory: int) -> bool:
-    """Return whether a registration reports, and can prove, that the process before it stopped in order."""
+    """Return whether b, as it registers, can prove that its process before stopped in order.
+
+    The proof is the broker epoch in every log directory, so a failed one that is there (`directory`) has none.
+    """
     is_proven = directory == TAKEN_OUT or directory_state(state, b) != FAILED
     return state.processes[b] == STOPPED and b in state.control.brokers and is_proven
 
 
 def _session_steps(state: ControlCluster, b: int) -> Iterator[tuple[Label, ControlCluster]]:
-    """Find Fence, Unfence, FailDirectory: a session that ends, and heartbeats."""
+    """Find what ends the session of b, Fence, and what its heartbeats do, Unfence and FailDirectory.
+
+    Unfence has 1 in its label if the same heartbeat reports that a log directory has failed.
+    """
     registration = state.control.brokers.get(b)
     if registration is None:
         return
@@ -476,13 +504,13 @@ def _session_steps(state: ControlCluster, b: int) -> Iterator[tuple[Label, Contr
         # A heartbeat of an unfenced broker without a failed directory changes nothing.
         if not registration.fenced and not fails:
             continue
-        beat = _heartbeat(state, b)._replace(offline=(f"{b}A",) if fails else ())
-        after, result = process_broker_heartbeat(active, beat)
+        heartbeat = _heartbeat(state, b)._replace(offline=(f"{b}A",) if fails else ())
+        after, result = process_broker_heartbeat(active, heartbeat)
         if result.response.error == NONE:
             # What was in the failed directory is lost to the broker.
-            gone = state._replace(logs=_put(state.logs, b, ())) if fails else state
+            before = state._replace(logs=_put(state.logs, b, ())) if fails else state
             label = ("Unfence", b, fails) if registration.fenced else ("FailDirectory", b)
-            yield from reach_state(gone, label, after.control)
+            yield from reach_state(before, label, after.control)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -490,33 +518,42 @@ def _session_steps(state: ControlCluster, b: int) -> Iterator[tuple[Label, Contr
 
 
 def _active_controller(state: ControlCluster) -> QuorumController:
-    """Return the active controller, right after a heartbeat of every broker."""
-    brokers = (
-        (b, BrokerHeartbeatState(broker.fenced, 0, 0 if broker.in_controlled_shutdown and not broker.fenced else UNDEFINED))
-        for b, broker in state.control.brokers.items()
-    )
+    """Return the active controller as it is right after a heartbeat of every broker.
+
+    Offsets of the metadata log do not count here: every broker has reported 0, and a controlled shutdown may end at 0, so at
+    once as far as other brokers are concerned.
+    """
+
+    def heartbeat_state(broker: BrokerRegistration) -> BrokerHeartbeatState:
+        """Return what the controller has of a registered broker's last heartbeat."""
+        shuts_down = broker.in_controlled_shutdown and not broker.fenced
+        return BrokerHeartbeatState(broker.fenced, 0, 0 if shuts_down else UNDEFINED)
+
+    brokers = ((b, heartbeat_state(broker)) for b, broker in state.control.brokers.items())
     return QuorumController(state.control, Heartbeats(FrozenMap(brokers)), UNDEFINED)
 
 
 def _heartbeat(state: ControlCluster, b: int) -> BrokerHeartbeat:
+    """Return a heartbeat of b that has read its own registration; an unregistered broker's has no epoch."""
     broker = state.control.brokers.get(b)
     return BrokerHeartbeat(b, UNDEFINED, 0) if broker is None else BrokerHeartbeat(b, broker.epoch, broker.offset)
 
 
 def write_records_step(
-    state: ControlCluster, label: Label, records: tuple[ControllerRecord, ...], *, hears: bool = True
+    state: ControlCluster, label: Label, records: tuple[ControllerRecord, ...], *, reads_config: bool = True
 ) -> Iterator[tuple[Label, ControlCluster]]:
-    """Return the step that writes these records; none if there are none."""
+    """Yield the step that writes these records, if there are any; `reads_config` as in `reach_state`."""
     if records:
-        yield from reach_state(state, label, replay_records(state.control, records), hears=hears)
+        yield from reach_state(state, label, replay_records(state.control, records), reads_config=reads_config)
 
 
 def reach_state(
-    state: ControlCluster, label: Label, control: ReplicationControl, *, hears: bool = True
+    state: ControlCluster, label: Label, control: ReplicationControl, *, reads_config: bool = True
 ) -> Iterator[tuple[Label, ControlCluster]]:
-    """Return the step to the controller's new state, if it is within the bounds. A removed replica deletes its log.
+    """Yield the step with this label after which the controller's state is `control`, if it is within the bounds.
 
-    `hears`: a leader that reads the change in the metadata log has read everything before it.
+    A removed replica deletes its log. `reads_config`: the leader reads a change of the partition in the metadata log, so it
+    has read min.insync.replicas, which stands before it.
     """
     before, after = state.partition, control.partitions.get(state.tp)
     state = state._replace(control=control)
@@ -524,24 +561,24 @@ def reach_state(
         return
     # A process that is down deletes nothing: its log is there when it starts again.
     replicas = () if after is None else after.replicas
-    keeps = tuple(log if b in replicas or state.processes[b] in {STOPPED, DEAD} else () for b, log in enumerate(state.logs))
+    logs = tuple(log if b in replicas or state.processes[b] in {STOPPED, DEAD} else () for b, log in enumerate(state.logs))
     committed = state.committed
     # RECOVERING tells clients that records may be lost, so what this leader lacks no longer counts as committed.
     if before is not None and after is not None and gives_up(before, after):
         committed = common_prefix(committed, state.logs[after.leader])
-    if hears and (before != after or label[0] == "SetMinIsr"):
+    if reads_config and (before != after or label[0] == "SetMinIsr"):
         state = state._replace(known_min_isr=min_isr(control, NAME))
-    yield label, state._replace(logs=keeps, committed=() if after is None else committed)
+    yield label, state._replace(logs=logs, committed=() if after is None else committed)
 
 
 def gives_up(before: PartitionRegistration, after: PartitionRegistration) -> bool:
-    """Return whether an election may have lost data and reports it: its leader was neither in sync nor eligible."""
+    """Return whether the change elects a leader that was neither in the ISR nor in the ELR, and reports it (RECOVERING)."""
     elected = after.leader not in {UNDEFINED, before.leader}
     return elected and after.leader not in {*before.isr, *before.elr} and after.recovery is RecoveryState.RECOVERING
 
 
-def _put(values: tuple[T, ...], at: int, value: T) -> tuple[T, ...]:
-    return (*values[:at], value, *values[at + 1 :])
+def _put(values: tuple[T, ...], index: int, value: T) -> tuple[T, ...]:
+    return (*values[:index], value, *values[index + 1 :])
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -549,10 +586,10 @@ def _put(values: tuple[T, ...], at: int, value: T) -> tuple[T, ...]:
 
 
 def search_control(start: ControlCluster) -> Search[ControlCluster]:
-    """Search from a state. Equal views are equal states."""
+    """Return a search from a state. Equal views are equal states."""
     return Search(start, control_successors, control_view)
 
 
 def explore_control(start: ControlCluster) -> Graph:
-    """Return the whole labelled graph."""
+    """Return the whole labelled graph from a state."""
     return search_control(start).graph(control_view)

@@ -10,6 +10,9 @@ Rules of this file
    watermark is.
 2. A step prints its label and what it changed, nothing else. A message that is lost is visible.
 3. Brokers are b1, b2, ..: index + 1, as in traces.
+4. A *view* is a state as nested tuples of ints, as TLC prints it; sets of brokers are bit masks in it. A *label* is (action,
+   arguments), all arguments ints. There are three models with labels and views of their own: the cluster (impl.cluster),
+   the controller (`control_..`, impl.explorer.controller_model) and ISR changes (`isr_..`, impl.explorer.isr_model).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,7 +40,7 @@ def broker_name(broker: int) -> str:
 
 
 def broker_names(brokers: tuple[int, ...]) -> str:
-    """Return the names of a set of brokers."""
+    """Return the names of several brokers, "nobody" for none."""
     return ",".join(map(broker_name, brokers)) or "nobody"
 
 
@@ -51,7 +54,7 @@ ROLES = ("starting", "leader", "follower", "truncates")
 
 
 def role(broker: Broker) -> str:
-    """Return the role that the broker believes it has."""
+    """Return the role that the broker believes it has, one of ROLES, or "down"."""
     if not broker.up:
         return "down"
     if broker.partition.leader_epoch == UNDEFINED:
@@ -66,7 +69,10 @@ def role(broker: Broker) -> str:
 
 
 def grid(cluster: Cluster, values: Values = NO_VALUES) -> str:
-    """Format the whole state: logs to scale, then the controller, then what is in flight."""
+    """Format a whole state: logs with a column per offset, then the controller, then what is in flight.
+
+    `values` are what producers wrote, by (epoch, offset).
+    """
     width = max(broker.partition.log.end for broker in cluster.brokers)
     lines = ["offset        " + "".join(f"{offset:<4}" for offset in range(width))]
     lines += [_log_row(b, broker, width, values) for b, broker in enumerate(cluster.brokers)]
@@ -76,7 +82,10 @@ def grid(cluster: Cluster, values: Values = NO_VALUES) -> str:
 
 
 def _log_row(index: int, broker: Broker, width: int, values: Values) -> str:
-    """Draw a broker's log, a cell for each offset: `x` for a deleted record, a bar at the high watermark."""
+    """Format the row of a broker, with a cell for each of `width` offsets: the record's epoch, and its value if known.
+
+    `x` stands for a deleted record, a bar for the high watermark.
+    """
     if not broker.partition.has_log:
         return f"{broker_name(index)} {role(broker):<9}no log"
     log = broker.partition.log
@@ -90,7 +99,7 @@ def _log_row(index: int, broker: Broker, width: int, values: Values) -> str:
 
 
 def _facts(broker: Broker) -> str:
-    """Format what a broker knows besides its records."""
+    """Format what a broker knows besides its records, for the end of its row."""
     partition = broker.partition
     facts = [f"hw={partition.log.hw}", f"leo={partition.log.end}", f"epoch={partition.leader_epoch}"]
     if partition.is_leader:
@@ -119,7 +128,7 @@ def controller_text(controller: Controller) -> str:
 
 
 def _in_flight(cluster: Cluster, values: Values) -> Iterator[str]:
-    """Yield a line for each message in flight, and for each copy that may still arrive."""
+    """Yield a line for each message in flight, and for each copy of a request that may still arrive."""
     for f, row in enumerate(cluster.network):
         for leader, message in enumerate(row):
             if message is not None:
@@ -132,7 +141,10 @@ def _in_flight(cluster: Cluster, values: Values) -> Iterator[str]:
 
 
 def message_text(follower: int, leader: int, message: Message, values: Values = NO_VALUES) -> str:
-    """Format a message with its direction."""
+    """Format a message between a follower and a leader with its direction, as "b2->b1 Fetch offset=1 ..".
+
+    `values` are what producers wrote, by (epoch, offset).
+    """
     if message is None:
         return f"{broker_name(follower)}, {broker_name(leader)}: nothing"
     if isinstance(message, FetchRequest):
@@ -172,7 +184,7 @@ def message_text(follower: int, leader: int, message: Message, values: Values = 
 
 
 def label_text(label: Label) -> str:
-    """Format an action with its arguments in words."""
+    """Format a label of the cluster in words: the action, the broker that acts, the other arguments."""
     name, actor, *_ = label
     broker = broker_name(actor)
     match label:
@@ -212,7 +224,7 @@ def label_text(label: Label) -> str:
 
 
 def step_changes(before: Cluster, after: Cluster) -> list[str]:
-    """Return what a step changed, a line per broker and message."""
+    """Return lines that say what a step changed: brokers, the controller, and what was sent."""
     lines = []
     for b, (old, new) in enumerate(zip(before.brokers, after.brokers, strict=True)):
         if old != new:
@@ -225,7 +237,7 @@ def step_changes(before: Cluster, after: Cluster) -> list[str]:
 
 
 def _differences(old: Broker, new: Broker) -> Iterator[str]:
-    """Yield the fields in which a broker differs, in two lines at most."""
+    """Yield the fields in which a broker differs, as "hw 0 -> 1", in two lines at most."""
     before, after = old.partition, new.partition
     pairs = (
         ("start", before.log.start, after.log.start),
@@ -254,6 +266,7 @@ def _remotes(broker: Broker) -> str:
 
 
 def _sent(follower: int, before: NetworkRow, after: NetworkRow) -> Iterator[str]:
+    """Yield a line for each message that a step has put in flight between a follower and a leader."""
     for leader, (old, new) in enumerate(zip(before, after, strict=True)):
         if old is not new and new is not None and old != new:
             yield f"sent         {message_text(follower, leader, new)}"
@@ -308,7 +321,10 @@ def graph_text(graph: Graph) -> str:
 
 
 def view_text(view: View) -> str:
-    """Format a view, a line per broker: for states of the specification, which are no clusters."""
+    """Format a view of the cluster, a line per broker: for states from TLC, which are no `Cluster`.
+
+    impl.explorer.spec_view says what the elements of a view are.
+    """
     brokers, controller, committed, crashes, *more = view
     lines = []
     for b, (log, hw, mark, up, is_role, epoch, leader, isr, pending, remote, slots) in enumerate(brokers):
@@ -327,6 +343,7 @@ def view_text(view: View) -> str:
         elr, last, clean, reborn = with_elr
         lines[-1] += f" elr={mask_names(elr)} last={broker_name(last)} stopped cleanly={mask_names(clean)} reborn={reborn}"
     lines.append(f"committed    {' '.join(map(str, committed)) or '-'}  crashes={crashes}")
+    # What only some models have: an int is the highest log start, a pair the clients, one tuple the requests given up.
     lines += [f"deleted      up to {start}" for start in more if isinstance(start, int)]
     match [part for part in more if isinstance(part, tuple)]:
         case [waiting, acked]:
@@ -337,39 +354,41 @@ def view_text(view: View) -> str:
 
 
 def _slots_text(slots: Sequence[tuple[Any, ...]]) -> str:
-    """Format what is in flight between a follower and each broker; "-" for nothing."""
+    """Format what is in flight between a follower and each leader, as views have it; "-" for nothing."""
     texts = (f"{broker_name(leader)}: {_slot_text(slot)}" for leader, slot in enumerate(slots) if slot)
     return "; ".join(texts) or "-"
 
 
 def _slot_text(slot: tuple[Any, ...]) -> str:
-    """Format a message as message_view writes it."""
-    kind, epoch, *rest = slot
-    match (kind, *rest):
+    """Format a message as it stands in a view: (kind, epoch of the request, ..), kinds 1 to 6 as spec_view numbers them."""
+    kind, epoch, *arguments = slot
+    match (kind, *arguments):
         case (1, offset, last):
-            says = f"fetch from offset {offset} after epoch {last}"
+            text = f"fetch from offset {offset} after epoch {last}"
         case (2, offset, hw, epochs, *start):
             several = "s" if len(epochs) > 1 else ""
             records = (
                 f"{len(epochs)} record{several} of epoch{several} {' '.join(map(str, epochs))}" if epochs else "no records"
             )
-            says = f"data to offset {offset}: {records}, hw {hw}" + "".join(f", log start {at}" for at in start)
+            text = f"data to offset {offset}: {records}, hw {hw}" + "".join(f", log start {at}" for at in start)
         case (3, offset, diverging, end):
-            says = f"divergence to offset {offset}: epoch {diverging} ends at {end}"
+            text = f"divergence to offset {offset}: epoch {diverging} ends at {end}"
         case (4, offset, earliest, latest):
-            says = f"out of range to offset {offset}: the log is {earliest} to {latest}"
-        case (5, asked):
-            says = f"question where epoch {asked} ends"
-        case (6, answered, end):
-            says = f"answer that epoch {answered} ends at {end}"
+            text = f"out of range to offset {offset}: the log is {earliest} to {latest}"
+        case (5, requested):
+            text = f"question where epoch {requested} ends"
+        case (6, response_epoch, end):
+            text = f"answer that epoch {response_epoch} ends at {end}"
         case _:
-            says = str(tuple(rest))
-    return f"{says} (request of epoch {epoch})"
+            text = str(tuple(arguments))
+    return f"{text} (request of epoch {epoch})"
 
 
 # Labels and states of the controller's model as text.
 
 
+# By their numbers in views and labels: the process of a broker, its registration, what becomes of a failed log directory
+# when its broker starts, and where the replica is.
 PROCESSES = ("runs", "is stopping", "stopped in order", "died")
 REGISTERED = ("not registered", "fenced", "unfenced")
 STARTS = ("", " without the directory that failed", " while the directory is failed still")
@@ -377,7 +396,7 @@ PLACES = ("", ", its directory failed", ", in another directory")
 
 
 def control_label_text(label: Label) -> str:
-    """Format an action with its arguments in words."""
+    """Format a label of the controller's model in words: the action with its arguments."""
     match label:
         case ("CatchUp" | "Expand" | "Shrink" | "Fence" | "FailDirectory" | "ShutDown" | "Unregister", b):
             return f"{label[0]} {broker_name(b)}"
@@ -400,7 +419,10 @@ def control_label_text(label: Label) -> str:
 
 
 def control_view_text(view: View) -> str:
-    """Format a view, a line for each broker and one for the partition."""
+    """Format a view of the controller's model: a line for each broker, then the partition, then what was committed.
+
+    impl.explorer.controller_model:control_view says what the elements are.
+    """
     partition, brokers, logs, committed, stops, min_isr, known_min_isr, (listed, stale, elr) = view
     lines = []
     for b, ((process, registered, stopping, place), log) in enumerate(zip(brokers, logs, strict=True)):
@@ -420,7 +442,7 @@ def _records(epochs: tuple[int, ...]) -> str:
 
 
 def partition_text(partition: View) -> str:
-    """Format the registration, as a view has it."""
+    """Format the partition's registration as it stands in a view of the controller's model."""
     if not partition:
         return "deleted"
     replicas, adding, removing, isr, elr, last, leader, recovering, epoch, partition_epoch = partition
@@ -437,7 +459,7 @@ def partition_text(partition: View) -> str:
 
 
 def isr_label_text(label: Label) -> str:
-    """Format an action with its arguments in words."""
+    """Format a label of the model of ISR changes in words: the action with its arguments."""
     match label:
         case ("HandleFetch", f, expand, lost):
             return f"HandleFetch of {broker_name(f)}" + (" proposing it for the ISR" if expand else "") + _lost(lost)
@@ -462,7 +484,10 @@ def _partition(isr: int, partition_epoch: int) -> str:
 
 
 def isr_view_text(view: View) -> str:
-    """Format a view, a line for each broker, for what is in flight, and for the controller."""
+    """Format a view of the model of ISR changes: a line for each broker, for the controller, for what is in flight.
+
+    impl.explorer.isr_model:isr_view says what the elements are.
+    """
     (end, hw, leader_isr, pending, ends, epochs), logs, incarnations, exchange, controller, images, committed, _, recent = (
         view
     )
@@ -481,12 +506,13 @@ def isr_view_text(view: View) -> str:
 
 
 def _exchange(exchange: View) -> str:
+    """Format what is in flight between leader and controller: 1 is a request, 2 a response, 3 a refusal, () nothing."""
     match exchange:
         case (1, isr, partition_epoch, epochs):
             return f"AlterPartition {_partition(isr, partition_epoch)} broker_epochs={epochs}"
-        case (2, isr, partition_epoch, asked):
-            return f"answer to {mask_names(asked)}: {_partition(isr, partition_epoch)}"
-        case (3, asked):
-            return f"answer to {mask_names(asked)}: INELIGIBLE_REPLICA"
+        case (2, isr, partition_epoch, proposed):
+            return f"answer to {mask_names(proposed)}: {_partition(isr, partition_epoch)}"
+        case (3, proposed):
+            return f"answer to {mask_names(proposed)}: INELIGIBLE_REPLICA"
         case _:
             return "nothing"

@@ -1,11 +1,14 @@
-"""Breadth-first exploration of the implementation.
+"""Breadth-first exploration of the implementation, and walks through its states.
+
+A state is a `Cluster`, a label is (action, arguments), a *view* is a state as TLC prints it. To *intern* a value is to take
+one object in place of all equal ones: interned values are equal if and only if they are the same object.
 
 Rules of this file
 
 1. What is explored is impl.cluster.cluster, with the real log, partition, fetcher and controller; there is no second
    protocol.
-2. Most moves touch one broker, so few distinct (broker, input) pairs occur. Each is computed once: values are interned,
-   and a local function called twice with the same objects is not run again.
+2. Most steps touch one broker, so few distinct (broker, input) pairs occur. Each is computed once: values are interned,
+   and a function of a broker called twice with the same objects is not run again.
 3. Order is that of impl.cluster.cluster: the same bounds give the same states in the same order.
 """
 
@@ -39,68 +42,69 @@ class Memo(Caller):
     """Remembers what local functions returned, and keeps one object per value."""
 
     def __init__(self) -> None:
-        self._same: dict[Any, Any] = {}
-        self._known: dict[tuple[Any, ...], tuple[tuple[Any, ...], Any]] = {}
+        self._interned: dict[Any, Any] = {}
+        self._results: dict[tuple[Any, ...], tuple[tuple[Any, ...], Any]] = {}
 
     def intern(self, value: Any) -> Any:
-        """Return the one object that stands for this value. A bool or int is its own."""
-        return self._same.setdefault((type(value), value), value)
+        """Return the one object that stands for all values equal to this one and of its type."""
+        return self._interned.setdefault((type(value), value), value)
 
-    def _remembered(self, function: Callable[..., Any], args: tuple[Any, ...], keep: Callable[[Any], Any]) -> Any:
-        """Return the result of a function of interned arguments, computed once; `keep` interns the result."""
+    def _remembered(self, function: Callable[..., Any], args: tuple[Any, ...], intern: Callable[[Any], Any]) -> Any:
+        """Return the result of a function of interned arguments, computed once; `intern` interns the result."""
         key = (function, *map(id, args))
-        if (known := self._known.get(key)) is None:
+        if (arguments_and_result := self._results.get(key)) is None:
             # The arguments are kept with the result: an id is only unique while its object lives.
-            known = self._known[key] = (args, keep(function(*args)))
-        _, result = known
+            arguments_and_result = self._results[key] = (args, intern(function(*args)))
+        _, result = arguments_and_result
         return result
 
     def transitions(self, function: Callable[..., tuple[Transition, ...]], *args: Any) -> tuple[Transition, ...]:
         """Return the transitions that `function` finds, interned."""
-        transitions: tuple[Transition, ...] = self._remembered(function, args, self._interned)
+        transitions: tuple[Transition, ...] = self._remembered(function, args, self._intern_transitions)
         return transitions
 
     def row(self, function: Callable[..., NetworkRow], *args: Any) -> NetworkRow:
         """Return the row that `function` builds, interned."""
-        row: NetworkRow = self._remembered(function, args, self._interned_row)
+        row: NetworkRow = self._remembered(function, args, self._intern_row)
         return row
 
     def value(self, function: Callable[..., Any], *args: Any) -> Any:
         """Return the result of `function`, interned."""
         return self._remembered(function, args, self.intern)
 
-    def _interned_row(self, row: NetworkRow) -> NetworkRow:
+    def _intern_row(self, row: NetworkRow) -> NetworkRow:
         interned: NetworkRow = self.intern(tuple(self.intern(message) for message in row))
         return interned
 
-    def _interned(self, transitions: tuple[Transition, ...]) -> tuple[Transition, ...]:
+    def _intern_transitions(self, transitions: tuple[Transition, ...]) -> tuple[Transition, ...]:
+        """Return the transitions with interned parts: a state that one leads to consists of interned parts again."""
         return tuple(
             transition._replace(
                 label=self.intern(transition.label),
                 broker=self.intern(transition.broker),
-                row=None if transition.row is None else self._interned_row(transition.row),
+                row=None if transition.row is None else self._intern_row(transition.row),
                 controller=self.intern(transition.controller),
                 exposed=self.intern(transition.exposed),
                 response=self.intern(transition.response),
-                copies=None if transition.copies is None else self._interned_row(transition.copies),
+                copies=None if transition.copies is None else self._intern_row(transition.copies),
                 waiting=self.intern(transition.waiting),
             )
             for transition in transitions
         )
 
     def cluster(self, cluster: Cluster) -> Cluster:
-        """Return the same cluster made of interned parts."""
+        """Return an equal cluster made of interned parts, for which `transitions`, `row` and `value` can be used."""
         return cluster._replace(
             brokers=tuple(self.intern(broker) for broker in cluster.brokers),
-            network=tuple(self._interned_row(row) for row in cluster.network),
+            network=tuple(self._intern_row(row) for row in cluster.network),
             controller=self.intern(cluster.controller),
             committed=self.intern(cluster.committed),
-            copies=tuple(self._interned_row(row) for row in cluster.copies),
+            copies=tuple(self._intern_row(row) for row in cluster.copies),
             waiting=tuple(self.intern(ends) for ends in cluster.waiting),
         )
 
     def view(self, cluster: Cluster) -> View:
-        """Return the view of impl.explorer.spec_view, remembered per broker."""
+        """Return the view of a cluster, as impl.explorer.spec_view:view does; the part of each broker is remembered."""
         model = cluster.model
         brokers = tuple(
             self.value(broker_view, model, broker, row) for broker, row in zip(cluster.brokers, cluster.network, strict=True)
@@ -112,12 +116,13 @@ class Walker:
     """Successors of one model's states, remembered: for walks and anything else that takes many steps."""
 
     def __init__(self, bounds: Bounds, profile: ModelProfile | str = FETCH_TRUNCATION, rules: Rules | None = None) -> None:
-        """Begin at the initial state within these bounds; `rules` replaces rules by wrong ones."""
+        """Begin at the initial state within these bounds; `rules` replaces rules by wrong ones (a fault)."""
         self._memo = Memo()
         self.start = self._memo.cluster(initial(bounds, as_profile(profile, bounds.brokers), rules))
         self._violations: dict[tuple[Hashable, ...], Violation | None] = {}
-        """By what a state is made of that an invariant reads (see `violation`)."""
+        """By those parts of a state that an invariant reads (see `violation`)."""
         self._alone: dict[tuple[Hashable, ...], bool] = {}
+        """Whether a broker breaks no invariant by itself, by what invariants read of it (see `_holds_alone`)."""
 
     def successors(self, cluster: Cluster) -> list[tuple[Label, Cluster]]:
         """Return every enabled label with the state it leads to; `cluster` must come from this walker."""
@@ -128,17 +133,18 @@ class Walker:
         return [transition for group in transitions_of(cluster, self._memo) for transition in group]
 
     def found_by(self, finder: Finder) -> tuple[Transition, ...]:
-        """Return what a finder of impl.cluster.cluster finds in a state of this walker, for `take`."""
-        function, *read = finder
-        return self._memo.transitions(function, *read)
+        """Return the transitions that a finder (function and arguments) finds in a state of this walker, for `take`."""
+        function, *arguments = finder
+        return self._memo.transitions(function, *arguments)
 
     def take(self, cluster: Cluster, transition: Transition) -> Cluster:
         """Return the state after a transition of `transitions(cluster)`."""
         return apply(cluster, transition, self._memo)
 
     def violation(self, cluster: Cluster) -> Violation | None:
-        """Return the first invariant that does not hold in a state of this walker."""
-        # Most steps change nothing that an invariant reads. The memo keeps each part alive, so no other value gets its id.
+        """Return the violation of the first invariant that does not hold in a state of this walker, None if all hold."""
+        # Most steps change nothing that an invariant reads, so results are remembered by the ids of what they read. The memo
+        # keeps each part alive, so no other value gets its id.
         parts = [self._memo.value(read_of, broker) for broker in cluster.brokers]
         key = (*map(id, parts), id(cluster.controller), id(cluster.committed), cluster.deleted, cluster.acked)
         if key not in self._violations:
@@ -151,7 +157,7 @@ class Walker:
         return self._violations[key]
 
     def _holds_alone(self, cluster: Cluster, broker: Broker, part: Hashable) -> bool:
-        """Return whether a broker breaks no invariant by itself."""
+        """Return whether a broker breaks no invariant by itself; `part` is the interned value that invariants read of it."""
         key = id(part), cluster.deleted
         if key not in self._alone:
             self._alone[key] = violated(cluster._replace(brokers=(broker,)), OF_ONE) is None
@@ -163,14 +169,17 @@ class Walker:
 
 
 def as_profile(profile: ModelProfile | str, brokers: int) -> ModelProfile:
-    """Return a profile, or the one of that name; of a name that gives brokers their own (1 is the first), those."""
+    """Return the profile or profiles of a model with so many brokers: `profile` itself, or what its name stands for.
+
+    In a name such as 1=3.9.1,2=4.3.1 broker 1 is the first.
+    """
     if isinstance(profile, str):
         return profiles_named(profile, range(1, brokers + 1)) if names_brokers(profile) else profile_named(profile)
     return profile
 
 
 def _key(cluster: Cluster) -> tuple[Hashable, ...]:
-    """Identify a state of interned parts: identity is equality, and faster."""
+    """Return what identifies a state of interned parts: ids, which are compared faster than the parts."""
     return (
         *map(id, cluster.brokers),
         *map(id, cluster.network),
@@ -187,16 +196,23 @@ def _key(cluster: Cluster) -> tuple[Hashable, ...]:
 
 
 def _search(start: Cluster, memo: Memo) -> Search[Cluster]:
+    """Return a search from `start` that computes and remembers with `memo`."""
     return Search(memo.cluster(start), partial(successors, call=memo), _key)
 
 
 def explore(bounds: Bounds, profile: ModelProfile | str = FETCH_TRUNCATION, rules_override: Rules | None = None) -> Graph:
-    """Return the whole labelled graph within the bounds, which must be those of the specification."""
+    """Return the whole labelled graph within the bounds. `rules_override` replaces rules by wrong ones (a fault).
+
+    Duplicates and lost disks, which the specification does not have, must not be in the bounds.
+    """
     return explore_from(initial(bounds, as_profile(profile, bounds.brokers), rules_override))
 
 
 def explore_from(start: Cluster) -> Graph:
-    """Return the whole graph from any state, under the model it carries. Raises UsageError for bounds that views lack."""
+    """Return the whole labelled graph from any state, under the model that the state carries.
+
+    Raises UsageError for bounds whose faults a view does not show, so that different states would have the same view.
+    """
     bounds = start.model.bounds
     if bounds.max_duplicates or bounds.max_lost_disks:
         raise UsageError(
@@ -208,7 +224,7 @@ def explore_from(start: Cluster) -> Graph:
 
 
 def transitions_from(start: Cluster) -> Iterator[tuple[Cluster, Label, Cluster, bool]]:
-    """Yield every labelled transition with its two states, and whether the second is new."""
+    """Yield every transition reachable from `start` as (source, label, target, whether the target is new)."""
     search = _search(start, Memo())
     for source, label, target, new in search.transitions():
         yield search.states[source], label, search.states[target], new
@@ -223,6 +239,7 @@ def find_violation(
 ) -> Counterexample[Cluster] | None:
     """Return a shortest run to a state where one of the named invariants fails, None when all hold everywhere.
 
+    `rules_override` replaces rules by wrong ones (a fault).
     `max_states` ends the search with a UsageError rather than a result: an unfinished search has not shown anything.
     """
     search = _search(initial(bounds, as_profile(profile, bounds.brokers), rules_override), Memo())

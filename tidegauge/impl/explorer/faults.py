@@ -1,6 +1,12 @@
 # ruff: noqa: ARG001 - a wrong rule is often one that does not look at an argument
-# ruff: noqa: ARG001 - a wrong rule is often one that does not look at an argument
-"""Faults: implementations that are wrong on purpose, each by one decision of impl.rules."""
+"""Faults: implementations that are wrong on purpose, each by one decision of impl.rules.
+
+A wrong rule has the name of its fault, and the arguments and result of the right one, which impl.rules describes. The
+decorator above it says which rule it replaces and what is wrong with it (`says`), which bug it resembles, and which
+invariant a search finds violated first (`breaks`; None: none within the bounds). What is right of the decision is taken from
+the right rule: a wrong one calls it with changed arguments, or changes its result. Log ends and high watermarks are
+exclusive offsets.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -63,14 +69,17 @@ def instead_of(
     bounds: Bounds = SMALL_BOUNDS,
     shown: RevealingModel | None = None,
 ) -> Callable[[RuleT], RuleT]:
-    """Register the decorated wrong rule as a fault, named after the function: `_cut_one_high` is cut-one-high."""
+    """Return a decorator that appends the decorated wrong rule to `faults`, as a fault in place of the rule called `rule`.
 
-    def made(wrong: RuleT) -> RuleT:
+    The fault is named after the function: `_hw_one_high` is hw-one-high. The other arguments are the fields of Fault.
+    """
+
+    def register(wrong: RuleT) -> RuleT:
         name = wrong.__name__.strip("_").replace("_", "-")
         faults.append(Fault(name, says, resembles, rule, Rules.with_rule(rule, wrong), breaks, bounds, shown))
         return wrong
 
-    return made
+    return register
 
 
 # Wrong rules of fetches, fencing, truncation and epoch caches.
@@ -98,7 +107,7 @@ def _no_divergence_check(
 def _divergence_by_epoch_only(
     epochs: Ints, starts: Ints, log_start: int, log_end: int, fetch_offset: int, last_fetched_epoch: int
 ) -> tuple[int, int, int]:
-    """Read where only the end offset of the epoch says that the logs diverge."""
+    """Decide as the right rule, but read where only the end offset of the epoch says that the logs diverge."""
     decision, epoch, end = rules.fetch_decision(epochs, starts, log_start, log_end, fetch_offset, last_fetched_epoch)
     if decision == rules.DIVERGING and epoch == last_fetched_epoch and fetch_offset <= log_end:
         return rules.READ, rules.UNDEFINED, rules.UNDEFINED
@@ -260,6 +269,7 @@ def _hw_may_fall(hw: int, log_end: int, leos: Ints, counted: Sequence[bool], too
 )
 def _hw_by_majority(hw: int, log_end: int, leos: Ints, counted: Sequence[bool], too_few: bool) -> int:
     ends = sorted([log_end, *leos], reverse=True)
+    # The highest offset that more than half of the replicas have; just half, if their number is even.
     return max(hw, ends[len(ends) // 2 - (len(ends) + 1) % 2])
 
 

@@ -1,5 +1,11 @@
 """The invariants: what must hold in every state.
 
+A record is *committed* if it was ever below the high watermark of a leader: `cluster.committed` has the leader epochs of
+these records by offset. `cluster.acked` has the (offset, epoch) of each record that was acknowledged with acks=all,
+`cluster.deleted` is the offset below which records may have been deleted. A *candidate* is a broker that the controller may
+elect. `record_epochs` is a broker's log: the leader epoch of each record. A Violation has the name of the invariant, the
+brokers concerned, what was expected and what was seen.
+
 Rules of this file
 
 1. An invariant takes a cluster and returns None, or a Violation that names it and the brokers concerned. Text is made in
@@ -25,18 +31,22 @@ Invariant = Callable[[Cluster], Violation | None]
 
 
 def read_of(broker: Broker) -> tuple[Hashable, ...]:
-    """Return what invariants read of a broker: brokers in which this is equal break the same."""
+    """Return what invariants read of a broker: two brokers in which this is equal break the same invariants."""
     partition = broker.partition
     return broker.up, partition.is_leader, partition.leader_epoch, partition.state.maximal_isr, partition.log
 
 
 def _current_leaders(cluster: Cluster) -> list[int]:
+    """Return the brokers that lead in the controller's leader epoch; a deposed leader may still lead an older one."""
     epoch = cluster.controller.leader_epoch
     return [b for b, broker in enumerate(cluster.brokers) if broker.leads and broker.partition.leader_epoch == epoch]
 
 
 def is_prefix(prefix: tuple[int, ...], log: tuple[int, ...], deleted: int) -> bool:
-    """Return whether `log` begins with `prefix`: where both have the record, it is the same."""
+    """Return whether `log` begins with `prefix`; both are record epochs by offset.
+
+    Below `deleted` records are not compared, nor where one of them has deleted its record (UNDEFINED).
+    """
     if prefix == log[: len(prefix)]:
         return True
     pairs = zip(prefix[deleted:], log[deleted:], strict=False)
@@ -44,6 +54,7 @@ def is_prefix(prefix: tuple[int, ...], log: tuple[int, ...], deleted: int) -> bo
 
 
 def _missing_committed(cluster: Cluster, b: int) -> tuple[int, ...] | None:
+    """Return the log (record epochs) of broker b if it lacks a committed record, else None."""
     log = record_epochs(cluster.brokers[b])
     return None if is_prefix(cluster.committed, log, cluster.deleted) else log
 
@@ -58,7 +69,7 @@ def hw_within_log(cluster: Cluster) -> Violation | None:
 
 
 def log_matching_below_hw(cluster: Cluster) -> Violation | None:
-    """Check that below both high watermarks two replicas hold the same records."""
+    """Check that any two replicas hold the same records below both their high watermarks."""
     for a, first in enumerate(cluster.brokers):
         for b, second in enumerate(cluster.brokers[:a]):
             shared = min(first.partition.log.hw, second.partition.log.hw)
@@ -78,7 +89,7 @@ def leader_completeness(cluster: Cluster) -> Violation | None:
 
 
 def isr_completeness(cluster: Cluster) -> Violation | None:
-    """Check that every member of the ISR, hence every candidate, holds every committed record."""
+    """Check, without ELR, that every member of the ISR, hence every candidate, holds every committed record."""
     # With ELR a member may have lost its log while it is down: it leaves the ISR only when it registers again. There
     # ElectableCompleteness is the claim.
     if cluster.model.setup.profile.elr:
@@ -91,10 +102,8 @@ def isr_completeness(cluster: Cluster) -> Violation | None:
 
 
 def electable_completeness(cluster: Cluster) -> Violation | None:
-    """Check that every running broker in the ISR or the ELR holds every committed record.
-
-    Without ELR IsrCompleteness claims more.
-    """
+    """Check, with ELR, that every running broker in the ISR or the ELR holds every committed record."""
+    # Without ELR IsrCompleteness claims more.
     if not cluster.model.setup.profile.elr:
         return None
     for b in (*cluster.controller.isr, *cluster.controller.elr):
@@ -105,18 +114,18 @@ def electable_completeness(cluster: Cluster) -> Violation | None:
 
 
 def elr_is_apart(cluster: Cluster) -> Violation | None:
-    """Check that no eligible replica is in the ISR, and that there is none beside enough in-sync replicas."""
+    """Check that no replica in the ELR is in the ISR, and that the ELR is empty once the ISR has min.insync.replicas."""
     image, setup = cluster.controller, cluster.model.setup
-    enough = len(image.isr) >= min(setup.min_insync_replicas, len(image.assignment))
-    wrong = image.elr if enough else tuple(b for b in image.elr if b in image.isr)
+    has_min_isr = len(image.isr) >= min(setup.min_insync_replicas, len(image.assignment))
+    wrong = image.elr if has_min_isr else tuple(b for b in image.elr if b in image.isr)
     return Violation("ElrIsApart", wrong, (), image.elr) if wrong else None
 
 
 def elects_whom_it_can(cluster: Cluster) -> Violation | None:
     """Check that there is a leader unless every candidate is fenced."""
     image = cluster.controller
-    able = tuple(b for b in image.isr or image.elr if b in image.live)
-    return Violation("ElectsWhomItCan", able, able, ()) if able and image.leader == UNDEFINED else None
+    electable = tuple(b for b in image.isr or image.elr if b in image.live)
+    return Violation("ElectsWhomItCan", electable, electable, ()) if electable and image.leader == UNDEFINED else None
 
 
 def leader_is_live(cluster: Cluster) -> Violation | None:
@@ -138,9 +147,9 @@ def last_leader_is_last(cluster: Cluster) -> Violation | None:
 def no_false_exposure(cluster: Cluster) -> Violation | None:
     """Check that no high watermark covers a record that was not committed."""
     for b, broker in enumerate(cluster.brokers):
-        shown = record_epochs(broker)[: broker.partition.log.hw]
-        if broker.partition.log.hw > len(cluster.committed) or not is_prefix(shown, cluster.committed, cluster.deleted):
-            return Violation("NoFalseExposure", (b,), cluster.committed, shown)
+        exposed = record_epochs(broker)[: broker.partition.log.hw]
+        if broker.partition.log.hw > len(cluster.committed) or not is_prefix(exposed, cluster.committed, cluster.deleted):
+            return Violation("NoFalseExposure", (b,), cluster.committed, exposed)
     return None
 
 
@@ -154,21 +163,23 @@ def isr_superset(cluster: Cluster) -> Violation | None:
 
 
 def epoch_cache_well_formed(cluster: Cluster) -> Violation | None:
-    """Check that a cache is what the records imply, plus at most one entry at the log end."""
+    """Check that an epoch cache is what the records imply, plus at most one entry, of an epoch without records yet."""
     for b, broker in enumerate(cluster.brokers):
         pairs = broker.partition.log.cache.memory.pairs()
         implied = implied_cache(record_epochs(broker))
-        if pairs not in {implied, (*implied, *pairs[-1:])} or not _rises(pairs, broker):
+        if pairs not in {implied, (*implied, *pairs[-1:])} or not _rises_to_log_end(pairs, broker):
             return Violation("EpochCacheWellFormed", (b,), _flat(implied), _flat(pairs))
     return None
 
 
-def _rises(pairs: tuple[tuple[int, int], ...], broker: Broker) -> bool:
-    in_order = all(a[0] < b[0] and a[1] < b[1] for a, b in pairwise(pairs))
-    return in_order and all(start <= broker.partition.log.end for _, start in pairs)
+def _rises_to_log_end(pairs: tuple[tuple[int, int], ...], broker: Broker) -> bool:
+    """Return whether epochs and starts strictly rise along the entries (epoch, start), none above the log end."""
+    rises = all(epoch < later and start < later_start for (epoch, start), (later, later_start) in pairwise(pairs))
+    return rises and all(start <= broker.partition.log.end for _, start in pairs)
 
 
 def _flat(pairs: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
+    """Return the numbers of the pairs, one after the other."""
     return tuple(value for pair in pairs for value in pair)
 
 
@@ -190,9 +201,9 @@ def acked_is_committed(cluster: Cluster) -> Violation | None:
 
 
 def acked_completeness(cluster: Cluster) -> Violation | None:
-    """Check that every running candidate holds the records acknowledged with acks=all."""
-    electable = (b for b in (*cluster.controller.isr, *cluster.controller.elr) if cluster.brokers[b].up)
-    for b in electable if cluster.acked else ():
+    """Check that every running broker in the ISR or ELR holds, or has deleted, the records acknowledged with acks=all."""
+    candidates = (b for b in (*cluster.controller.isr, *cluster.controller.elr) if cluster.brokers[b].up)
+    for b in candidates if cluster.acked else ():
         log = record_epochs(cluster.brokers[b])
         for offset, epoch in cluster.acked:
             if log[offset : offset + 1] not in {(epoch,), (UNDEFINED,)}:
@@ -201,7 +212,7 @@ def acked_completeness(cluster: Cluster) -> Violation | None:
 
 
 def only_deleted_is_gone(cluster: Cluster) -> Violation | None:
-    """Check that nothing is missing at the front of a log but what was deleted somewhere."""
+    """Check that no log starts above the highest offset that records were deleted to."""
     for b, broker in enumerate(cluster.brokers):
         start = broker.partition.log.start
         if start > cluster.deleted:
@@ -210,10 +221,11 @@ def only_deleted_is_gone(cluster: Cluster) -> Violation | None:
 
 
 def no_hole(cluster: Cluster) -> Violation | None:
-    """Check that what is missing in a log is before its start."""
+    """Check that every record from a log's start on is there."""
     for b, broker in enumerate(cluster.brokers):
         start, epochs = broker.partition.log.start, record_epochs(broker)
         missing = tuple(offset for offset, epoch in enumerate(epochs) if epoch == UNDEFINED)
+        # All offsets below the start are missing, so any further ones lie behind it.
         if missing[start:]:
             return Violation("NoHole", (b,), tuple(range(start)), missing)
     return None
@@ -242,13 +254,13 @@ INVARIANTS: Mapping[str, Invariant] = MappingProxyType(
 )
 
 OF_ONE = ("HwWithinLog", "EpochCacheWellFormed", "EpochsMonotone", "OnlyDeletedIsGone", "NoHole")
-"""Those that each broker keeps by itself, whatever the others and the controller are."""
+"""Those that read one broker at a time, whatever the others and the controller are."""
 
 SHARED = tuple(name for name in INVARIANTS if name not in OF_ONE)
 
 
 def violated(cluster: Cluster, names: tuple[str, ...] = tuple(INVARIANTS)) -> Violation | None:
-    """Return the first of the named invariants that does not hold."""
+    """Return the violation of the first of the named invariants that does not hold, None if all hold."""
     for name in names:
         violation = INVARIANTS[name](cluster)
         if violation is not None:

@@ -1,9 +1,14 @@
 """ISR changes message by message: one leader, its followers, the controller. The Next relation of spec/AlterPartition.tla.
 
+Broker 0 leads throughout, in leader epoch 0; the others, 1 and up, follow (`f`). The *exchange* is the AlterPartition
+request or response in flight, with the proposal that it is about. An *image* is a registration of the partition in the
+metadata log; the leader reads them late. A function that finds steps yields (label, state after it); a label is (action,
+arguments).
+
 Rules of this file
 
-1. Who proposes, who counts, what is committed, which response and which image is taken: impl.replica.partition,
-   impl.replica.partition and impl.controller decide. Here stands what is in flight between them, and what may happen next.
+1. Who proposes, who counts, what is committed, which response and which image is taken: impl.replica.partition and
+   impl.controller decide. Here stands what is in flight between them, and what may happen next.
 2. One request at a time: while one is under way AlterPartitionManager takes no other, and nothing is proposed.
 3. A follower is a log end: in one leader epoch its records are the leader's. It has fetched once when things begin.
 4. The metadata cache of the leader may think that nobody is eligible, at any fetch, or know all broker epochs. A broker
@@ -91,8 +96,9 @@ class IsrCluster(NamedTuple):
 
 
 def initial_isr_cluster(bounds: IsrBounds, profile: Profile = FETCH_TRUNCATION, rules: Rules | None = None) -> IsrCluster:
-    """Return the initial state: all brokers are in the ISR, every log is empty."""
+    """Return the initial state: all brokers are in the ISR, every log is empty, every follower has fetched once."""
     everybody = tuple(range(bounds.followers + 1))
+    # A lag limit below any time: every member that is behind may be found lagging.
     setup = Setup(Rules() if rules is None else rules, profile, replica_lag_time_max_ms=-1)
     brokers = FrozenMap((b, BrokerRegistration(epoch=0)) for b in everybody)
     control = ReplicationControl(
@@ -110,7 +116,7 @@ def initial_isr_cluster(bounds: IsrBounds, profile: Profile = FETCH_TRUNCATION, 
 
 
 def isr_successors(state: IsrCluster) -> Iterator[tuple[Label, IsrCluster]]:
-    """Return every enabled label with the state it leads to."""
+    """Yield every enabled label with the state it leads to."""
     yield from _leader_steps(state)
     for f in range(1, state.bounds.followers + 1):
         yield from _fetch_steps(state, f)
@@ -123,7 +129,7 @@ def isr_successors(state: IsrCluster) -> Iterator[tuple[Label, IsrCluster]]:
 
 
 def _leader_steps(state: IsrCluster) -> Iterator[tuple[Label, IsrCluster]]:
-    """Find LeaderAppend, ShrinkIsr, ReadMetadata."""
+    """Find the leader's own steps: LeaderAppend, ShrinkIsr (it proposes a smaller ISR), ReadMetadata."""
     setup, leader, metadata = state.setup, state.leader, _metadata(state, eligible=False)
     if leader.log.end < state.bounds.max_end:
         appended, _, _ = partition_.append_records_to_leader(setup, leader, 1, 1, metadata, NOW)
@@ -131,15 +137,19 @@ def _leader_steps(state: IsrCluster) -> Iterator[tuple[Label, IsrCluster]]:
     # One proposal is in flight at a time.
     if state.exchange is None and state.may_change:
         lagging = partition_.out_of_sync_replicas(setup, leader, NOW)
-        for out in (out for size in range(len(lagging)) for out in combinations(lagging, size + 1)):
-            yield ("ShrinkIsr", mask(out)), _with_proposal(_with_leader(state, partition_.prepare_isr_shrink(leader, out)))
+        for removed in (subset for size in range(len(lagging)) for subset in combinations(lagging, size + 1)):
+            shrunk = _with_leader(state, partition_.prepare_isr_shrink(leader, removed))
+            yield ("ShrinkIsr", mask(removed)), _with_proposal(shrunk)
     # The leader may read several records of the metadata log together: only the newest counts.
     for n, image in enumerate(state.images, start=1):
         yield ("ReadMetadata", n), _read_image(state, image)._replace(images=state.images[n:])
 
 
 def _fetch_steps(state: IsrCluster, f: int) -> Iterator[tuple[Label, IsrCluster]]:
-    """Find HandleFetch, four steps at most: the metadata cache lets f join or does not; the response arrives or is lost."""
+    """Find HandleFetch of follower f, in up to four ways: it may join the ISR or not, and the response arrives or is lost.
+
+    Whether it may join is what the leader's metadata cache says, which may be old.
+    """
     for eligible in (False, True):
         after, end = _serve_fetch(state, f, eligible=eligible)
         expands = after.leader.state != state.leader.state
@@ -156,7 +166,10 @@ def _fetch_steps(state: IsrCluster, f: int) -> Iterator[tuple[Label, IsrCluster]
 def _alter_partition_steps(
     state: IsrCluster, request: AlterPartitionRequest, proposed: PartitionState
 ) -> Iterator[tuple[Label, IsrCluster]]:
-    """Find HandleAlterPartition: a request whose response is lost is sent again."""
+    """Find HandleAlterPartition: the controller decides on a proposal; the response arrives (0 in the label) or is lost (1).
+
+    If it is lost, the request stays in flight: the leader sends it again.
+    """
     leader_request = AlterPartition(LEADER, state.control.brokers[LEADER].epoch, (Proposal(TP, request),))
     records, result = alter_partition(state.control, leader_request)
     (response,) = result.responses
@@ -171,24 +184,24 @@ def _alter_partition_steps(
 
 
 def _handle_response(state: IsrCluster, response: AlterPartitionResponse, proposed: PartitionState) -> IsrCluster:
-    """Return the state in which the leader has taken the controller's response."""
+    """Return the state after the leader has handled the controller's response to its proposal."""
     metadata = _metadata(state, eligible=False)
     leader, _ = partition_.handle_alter_partition_response(state.setup, state.leader, proposed, response, metadata, NOW)
     return _with_leader(state, leader)._replace(exchange=None)
 
 
 def _broker_steps(state: IsrCluster, f: int) -> Iterator[tuple[Label, IsrCluster]]:
-    """Find FenceBroker where that changes the ISR, and RestartEmpty."""
+    """Find FenceBroker of follower f, where that changes the ISR, and RestartEmpty: f comes back with an empty log."""
     control = state.control
     # Fenced and unfenced in one step: what stays is that the follower has left the ISR.
     if state.may_change:
-        away = replay_records(control, brokers_.broker_fenced(control, f))
-        fenced = _with_registration(state, _unfenced(away, f))
+        fenced_control = replay_records(control, brokers_.broker_fenced(control, f))
+        fenced = _with_registration(state, _unfenced(fenced_control, f))
         if fenced.images != state.images:
             yield ("FenceBroker", f), fenced
     if state.restarts < state.bounds.max_restarts:
-        again = RegisterBrokerRecord(f, control.brokers[f].epoch + 1, control.brokers[f].incarnation + 1)
-        registered = replay_records(control, brokers_.broker_registered(control, again))
+        registration = RegisterBrokerRecord(f, control.brokers[f].epoch + 1, control.brokers[f].incarnation + 1)
+        registered = replay_records(control, brokers_.broker_registered(control, registration))
         after = _with_registration(state, _unfenced(registered, f))
         yield ("RestartEmpty", f), after._replace(ends=_put(state.ends, f, 0))
 
@@ -198,18 +211,22 @@ def _unfenced(control: ReplicationControl, f: int) -> ReplicationControl:
 
 
 def _metadata(state: IsrCluster, *, eligible: bool) -> BrokerStates:
+    """Return a metadata cache in which every broker may join the ISR, with its broker epoch, or none may."""
     return tuple(BrokerState(b, not eligible, epoch=registration.epoch) for b, registration in state.control.brokers.items())
 
 
 def _with_leader(state: IsrCluster, leader: Partition) -> IsrCluster:
-    """Store the leader after a step, without what only a clock or the disk would read: equal behaviour is equal values."""
+    """Return the state with the leader after a step; what was committed grows with its high watermark.
+
+    What only a clock or the disk would read of the leader is dropped, so that states that behave alike are equal.
+    """
     remotes = tuple(Replica(r.broker_id, r.log_end, broker_epoch=r.broker_epoch) for r in leader.remotes)
     log = log_.flush_cache(leader.log)._replace(recovery_point=0, hw_segment=UNDEFINED)
     return state._replace(leader=leader._replace(log=log, remotes=remotes), committed=max(state.committed, log.hw))
 
 
 def _read_image(state: IsrCluster, image: PartitionRegistration) -> IsrCluster:
-    """Return the state after the leader has read a registration."""
+    """Return the state after the leader has read a registration in the metadata log."""
     leader, _ = partition_.make_leader(
         state.setup,
         state.leader,
@@ -224,7 +241,10 @@ def _read_image(state: IsrCluster, image: PartitionRegistration) -> IsrCluster:
 
 
 def _serve_fetch(state: IsrCluster, f: int, *, eligible: bool) -> tuple[IsrCluster, int]:
-    """Serve a fetch of one record; return the state and the follower's log end once it has the response."""
+    """Let the leader serve a fetch of follower f, of one record; return (state, f's log end once the response arrives).
+
+    `eligible`: the leader's metadata cache lets f join the ISR.
+    """
     end, metadata = state.ends[f - 1], _metadata(state, eligible=eligible)
     request = FetchRequest(f, EPOCH, end, EPOCH if end else UNDEFINED, replica_epoch=state.control.brokers[f].epoch)
     leader, response = partition_.fetch_records(state.setup, state.leader, request, metadata, NOW, max_records=1)
@@ -232,17 +252,19 @@ def _serve_fetch(state: IsrCluster, f: int, *, eligible: bool) -> tuple[IsrClust
 
 
 def _with_proposal(state: IsrCluster) -> IsrCluster:
+    """Return the state with the leader's pending proposal sent to the controller."""
     request = partition_.alter_partition_request(state.leader, state.control.brokers[LEADER].epoch)
     return state._replace(exchange=AlterPartitionExchange(request, state.leader.state))
 
 
 def _with_registration(state: IsrCluster, control: ReplicationControl) -> IsrCluster:
-    """Append a changed registration to the metadata log."""
+    """Return the state with the controller after a step; a changed registration goes to what the leader has to read."""
     changed = control.partitions[TP] != state.registration
     return state._replace(control=control, images=(*state.images, control.partitions[TP]) if changed else state.images)
 
 
 def _put(ends: tuple[int, ...], f: int, end: int) -> tuple[int, ...]:
+    # Followers are numbered from 1.
     return (*ends[: f - 1], end, *ends[f:])
 
 
@@ -251,7 +273,11 @@ def _put(ends: tuple[int, ...], f: int, end: int) -> tuple[int, ...]:
 
 
 def isr_view(state: IsrCluster) -> View:
-    """Return (leader, log ends, broker epochs, exchange, controller, images, committed, restarts, nobody is recent)."""
+    """Return the view of a state, as TLC prints it.
+
+    (leader, log ends, broker epochs, exchange, controller, images, committed, restarts, recent). The last is the bit mask of
+    the followers that caught up within the lag limit: 0, for this model has no lag limit.
+    """
     partition = state.leader
     pending = partition.state.proposed_isr if partition.state.is_inflight else ()
     leader = (
@@ -264,16 +290,21 @@ def isr_view(state: IsrCluster) -> View:
     )
     epochs = tuple(broker.epoch for b, broker in state.control.brokers.items() if b != LEADER)
     images = tuple(map(_registration_view, state.images))
-    seen = _registration_view(state.registration)
-    return leader, state.ends, epochs, _exchange_view(state), seen, images, state.committed, state.restarts, 0
+    controller = _registration_view(state.registration)
+    return leader, state.ends, epochs, _exchange_view(state), controller, images, state.committed, state.restarts, 0
 
 
 def _registration_view(registration: PartitionRegistration) -> View:
+    """Return (ISR as a bit mask, partition epoch)."""
     return mask(registration.isr), registration.partition_epoch
 
 
 def _exchange_view(state: IsrCluster) -> View:
-    """Return () for nothing, (1, ..) for a request, (2, ..) for a response, (3, ..) for a refusal."""
+    """Return the view of what is in flight: its kind, then what it says; sets are bit masks.
+
+    () nothing; (1, proposed ISR, partition epoch, broker epochs) a request; (2, ISR, partition epoch, proposed ISR) a
+    response; (3, proposed ISR) a refusal.
+    """
     match state.exchange:
         case AlterPartitionExchange(AlterPartitionRequest() as request, _):
             reported = dict(zip(request.isr, request.isr_epochs, strict=True))
@@ -292,7 +323,7 @@ def _exchange_view(state: IsrCluster) -> View:
 
 
 def check_isr_completeness(state: IsrCluster) -> Violation | None:
-    """Check that every candidate for the next election holds everything committed."""
+    """Check that every member of the controller's ISR, who may be elected next, holds everything committed."""
     for b in state.registration.isr:
         end = state.leader.log.end if b == LEADER else state.ends[b - 1]
         if end < state.committed:
@@ -301,7 +332,7 @@ def check_isr_completeness(state: IsrCluster) -> Violation | None:
 
 
 def check_isr_superset(state: IsrCluster) -> Violation | None:
-    """Check that the leader counts every member of the controller's ISR."""
+    """Check that the leader's maximal ISR, which holds its high watermark back, has every member of the controller's ISR."""
     maximal = state.leader.state.maximal_isr
     if set(state.registration.isr) <= set(maximal):
         return None
@@ -312,16 +343,18 @@ IsrSteps = Callable[[IsrCluster], Iterable[tuple[Label, IsrCluster]]]
 
 
 def search_isr(start: IsrCluster, steps: IsrSteps = isr_successors) -> Search[IsrCluster]:
-    """Search from a state. Bounds, setup and the controller's configuration are the same in every state."""
+    """Return a search from a state; `steps` takes the place of the model's own steps."""
 
     def key(state: IsrCluster) -> Hashable:
-        return (state.leader, state.ends, *state.control[:2], *state[5:])
+        """Return what tells states apart: bounds, setup and the controller's configuration are the same in all."""
+        brokers, partitions = state.control.brokers, state.control.partitions
+        return state.leader, state.ends, brokers, partitions, state.images, state.exchange, state.committed
 
     return Search(start, steps, key)
 
 
 def explore_isr(start: IsrCluster) -> Graph:
-    """Return the whole labelled graph.
+    """Return the whole labelled graph from a state.
 
     States with the same view may differ in a proposal that was given up: it is no variable of the specification.
     """

@@ -55,11 +55,15 @@ class Search(Generic[StateT]):
         self.depth = 1
         self._steps = steps
         self._key = key
+        # The index of each state, by its key; and, by index, the state and label through which it was found first.
         self._number = {key(start): 0}
         self._came_from: list[tuple[int, Label] | None] = [None]
 
     def transitions(self) -> Iterator[tuple[int, Label, int, bool]]:
-        """Yield (source, label, target, whether the target is new)."""
+        """Run the search: yield each transition as (source, label, target, whether the target is new).
+
+        Source and target are indexes into `states`. To be run once, to its end or as far as is needed.
+        """
         states, number, key = self.states, self._number, self._key
         source, level_ends = 0, 1
         while source < len(states):
@@ -79,7 +83,7 @@ class Search(Generic[StateT]):
             source += 1
 
     def graph(self, view: Callable[[StateT], View]) -> Graph:
-        """Return everything that can be reached."""
+        """Return all states that can be reached, as views, with their transitions. `view` makes the view of a state."""
         labels: dict[Label, int] = {}
         edges = [(source, labels.setdefault(label, len(labels)), target) for source, label, target, _ in self.transitions()]
         return Graph([view(state) for state in self.states], list(labels), edges, self.depth)
@@ -105,12 +109,13 @@ class Search(Generic[StateT]):
         return None
 
     def _run_to(self, violation: Violation, target: int) -> Counterexample[StateT]:
-        """Walk back from a state to the start."""
+        """Return the shortest run from the start to the state with index `target`, by walking back."""
         labels: list[Label] = []
         numbers = [target]
         step = self._came_from[target]
         while step is not None:
-            numbers.append(step[0])
-            labels.append(step[1])
-            step = self._came_from[step[0]]
+            source, label = step
+            numbers.append(source)
+            labels.append(label)
+            step = self._came_from[source]
         return Counterexample(violation, tuple(reversed(labels)), tuple(self.states[n] for n in reversed(numbers)))

@@ -1,5 +1,9 @@
 """From the implementation's state to the variables of the specification.
 
+A *view* is a state as nested tuples of ints, the same from TLC and from here. A set of brokers is a bit mask, a log the
+leader epoch of each record. `mark` is the epoch of a cache entry without records: a leader's epoch in which nothing was
+written yet. A *row* is what is in flight between a follower and each leader, one message or None.
+
 Rules of this file
 
 1. The view is nested tuples of ints, exactly what TLC prints for a state of spec/Replication.tla. Where log starts move
@@ -36,10 +40,10 @@ NO_ROLE, LEADER, FOLLOWER, TRUNCATING = 0, 1, 2, 3
 
 
 def view(cluster: Cluster) -> View:
-    """(brokers, controller, committed, crashes[, deleted][, waiting, acked][, copies]).
+    """Return (brokers, controller, committed, crashes[, deleted][, waiting, acked][, copies]), the view of a state.
 
-    With ELR the controller's part goes on (spec/MCELR.tla). Clients are shown where there are any (spec/MCAcks.tla), and
-    requests that nobody waits for (spec/MCKeeping.tla).
+    With ELR the controller's part has more elements (spec/MCELR.tla). Clients are shown where there are any
+    (spec/MCAcks.tla), and requests that nobody waits for (spec/MCKeeping.tla).
     """
     brokers = tuple(
         broker_view(cluster.model, broker, row) for broker, row in zip(cluster.brokers, cluster.network, strict=True)
@@ -66,7 +70,11 @@ def view_of_parts(brokers: tuple[View, ...], controller: View, cluster: Cluster)
 
 
 def broker_view(model: BoundedModel, broker: Broker, row: NetworkRow) -> View:
-    """Return (log, hw, mark, up, role, epoch, leader, isr, pending, remote, slots)."""
+    """Return (log, hw, mark, up, role, epoch, leader, isr, pending, remote, slots), the view of one broker.
+
+    `row` is what is in flight for it as a follower: the slots. `pending` is the proposed ISR, 0 for none; `remote` are the
+    log ends that it has recorded of the others.
+    """
     partition = broker.partition
     setup = model.setup_of(partition.broker_id)
     _assert_entry_implied(setup, broker)
@@ -86,12 +94,16 @@ def broker_view(model: BoundedModel, broker: Broker, row: NetworkRow) -> View:
 
 
 def controller_view(controller: Controller) -> View:
-    """Return (leader, epoch, isr, live)."""
+    """Return (leader, leader epoch, isr, live), the view of the controller without ELR; the last two are bit masks."""
     return controller.leader, controller.leader_epoch, mask(controller.isr), mask(controller.live)
 
 
 def _eligible_view(cluster: Cluster) -> View:
-    """Return (elr, last leader, down after a clean stop, per leader the proposed brokers that registered again since)."""
+    """Return the part of the controller's view that a model with ELR adds.
+
+    (ELR, last known leader, brokers that are down after a clean stop, by broker the members of its proposed ISR that have
+    registered again since); sets are bit masks.
+    """
     image = cluster.controller
     last = image.last_known_elr[0] if image.last_known_elr else UNDEFINED
     clean = mask(b for b, broker in enumerate(cluster.brokers) if broker.stopped_cleanly)
@@ -99,8 +111,10 @@ def _eligible_view(cluster: Cluster) -> View:
 
 
 def message_view(message: Message) -> View:
-    """Return () for nothing, (1, ..) for a fetch request, (2, ..) for data, (3, ..) diverging, (4, ..) out of range, (5, ..)
-    for an OffsetsForLeaderEpoch request, (6, ..) for its response.
+    """Return the view of a message: its kind, then what it says.
+
+    () is nothing, 1 a fetch request, 2 data, 3 a diverging response, 4 an out-of-range one, 5 an OffsetsForLeaderEpoch
+    request, 6 its response.
     """
     if message is None:
         return ()
@@ -120,11 +134,15 @@ def message_view(message: Message) -> View:
 
 
 def _answered_epochs(response: FetchResponseInFlight) -> tuple[int, ...]:
+    """Return the epoch of each record in a response, from the requested offset on: batches may begin before it."""
     return tuple(b.epoch for b in response.response.records for _ in range(max(b.base, response.request_offset), b.last + 1))
 
 
 def _role(setup: Setup, broker: Broker, *, alone: bool) -> int:
-    """Return a broker's role as the specification has it."""
+    """Return a broker's role as the specification has it: NO_ROLE, LEADER, FOLLOWER or TRUNCATING.
+
+    `alone`: a follower that truncates without asking its leader is TRUNCATING, too.
+    """
     if broker.partition.leader_epoch == UNDEFINED:
         return NO_ROLE
     if broker.partition.is_leader:
@@ -133,6 +151,7 @@ def _role(setup: Setup, broker: Broker, *, alone: bool) -> int:
 
 
 def _remote(broker: Broker, brokers: int) -> tuple[int, ...]:
+    """Return the log end that a leader has recorded of each of the brokers, UNDEFINED where it has none."""
     log_ends = {r.broker_id: r.log_end for r in broker.partition.remotes}
     return tuple(log_ends.get(b, UNDEFINED) for b in range(brokers))
 
@@ -158,7 +177,10 @@ def mark_of(setup: Setup, broker: Broker) -> int:
 
 
 def _assert_entry_implied(setup: Setup, broker: Broker) -> None:
-    """Check that a fetcher's entry follows from the log, for a view leaves it out."""
+    """Raise IllegalStateError unless the fetcher's entry is what epoch and log imply, for a view leaves it out.
+
+    Only the offset of an entry that truncates is not implied (rule 3).
+    """
     entry, log = broker.entry, broker.partition.log
     if entry is None:
         return

@@ -1,4 +1,10 @@
-"""Fetch sessions (KIP-227): on the wire, at both ends, and the cache that limits how many a leader keeps."""
+"""Fetch sessions (KIP-227): on the wire, at both ends, and the cache that limits how many a leader keeps.
+
+A *full* request names every partition and may open a session; it has session epoch 0, or -1 where no session is wanted. An
+*incremental* one has the next session epoch, names only what changed, and gets only what changed. At the leader a request
+becomes a `FetchContext` (which partitions to read, for which session), and the response is made from the context and what
+was read (`reads`). A session is *privileged* if it is a follower's. `now` is the broker's clock in ms.
+"""
 
 from enum import Enum
 from typing import NamedTuple
@@ -48,7 +54,7 @@ LEGACY = FetchMetadata(INVALID_SESSION_ID, FINAL_EPOCH)
 
 
 def next_session_epoch(epoch: int) -> int:
-    """Return the next session epoch: 0 is left out after an overflow; the final one stays. FetchMetadata#nextEpoch."""
+    """Return the session epoch after `epoch`; after the largest int comes 1, and -1 stays. FetchMetadata#nextEpoch."""
     if epoch < 0:
         return FINAL_EPOCH
     return 1 if epoch == LARGEST_EPOCH else epoch + 1
@@ -65,7 +71,10 @@ def next_incremental(metadata: FetchMetadata) -> FetchMetadata:
 
 
 def next_close_existing_attempt_new(metadata: FetchMetadata) -> FetchMetadata:
-    """Close the session if it is still there, and ask for another. FetchMetadata#nextCloseExistingAttemptNew."""
+    """Return the metadata of a request that closes the session, if it is still there, and asks for another.
+
+    FetchMetadata#nextCloseExistingAttemptNew.
+    """
     return metadata._replace(epoch=INITIAL_EPOCH)
 
 
@@ -137,7 +146,7 @@ EvictableKey = tuple[bool, int, int]
 
 
 def evictable_key(session: FetchSession) -> EvictableKey:
-    """Return the order of eviction, least first. EvictableKey#compareTo."""
+    """Return the key by which sessions are evicted, least first: consumers', then small ones. EvictableKey#compareTo."""
     return session.privileged, len(session.partitions), session.id
 
 
@@ -147,7 +156,7 @@ def remove_session(cache: FetchSessionCache, session_id: int) -> FetchSessionCac
 
 
 def touch_session(cache: FetchSessionCache, session: FetchSession, now: int) -> FetchSessionCache:
-    """Store the session as used now. FetchSessionCacheShard#touch."""
+    """Store a session in the cache, as used at `now`. FetchSessionCacheShard#touch."""
     return cache._replace(sessions=cache.sessions.put(session.id, session._replace(last_used_ms=now)))
 
 
@@ -159,23 +168,27 @@ def maybe_create_session(
     uses_topic_ids: bool,
     partitions: FrozenMap[TopicPartition, CachedPartition],
 ) -> tuple[FetchSessionCache, int]:
-    """Open a session if there is room or can be made; its id, INVALID_SESSION_ID for none.
+    """Open a session if a slot is free, or one that is worth less can be evicted. FetchSessionCacheShard#maybeCreateSession.
 
-    FetchSessionCacheShard#maybeCreateSession.
+    Return (cache, id of the session, INVALID_SESSION_ID for none).
     """
     if len(cache.sessions) >= cache.max_entries:
-        victim = _victim(cache, now, privileged, len(partitions))
-        if victim is None:
+        evicted = _session_to_evict(cache, now, privileged, len(partitions))
+        if evicted is None:
             return cache, INVALID_SESSION_ID
-        cache = remove_session(cache, victim)._replace(evictions=cache.evictions + 1)
+        cache = remove_session(cache, evicted)._replace(evictions=cache.evictions + 1)
     session = FetchSession(cache.next_id, privileged, partitions, uses_topic_ids, now, now)
     return touch_session(cache._replace(next_id=session.id + 1), session, now), session.id
 
 
-def _victim(cache: FetchSessionCache, now: int, privileged: bool, size: int) -> int | None:
-    """Return the session to evict, None if all are worth more. FetchSessionCacheShard#tryEvict."""
+def _session_to_evict(cache: FetchSessionCache, now: int, privileged: bool, size: int) -> int | None:
+    """Return the id of the session to evict for a new one, None if none may be evicted. FetchSessionCacheShard#tryEvict.
+
+    The new session has `size` partitions.
+    """
     sessions = cache.sessions.values()
     oldest = min(sessions, key=lambda s: (s.last_used_ms, s.id), default=None)
+    # The cache has no slots at all.
     if oldest is None:
         return None
     # A session that is not used any more goes first, whoever opened it.
@@ -191,12 +204,13 @@ def _victim(cache: FetchSessionCache, now: int, privileged: bool, size: int) -> 
 
 
 def _is_evictable(cache: FetchSessionCache, session: FetchSession, by_privileged: bool) -> bool:
-    """Return whether a session may be evicted for a new one of equal rank, or by a follower's.
+    """Return whether a session that is in use may be evicted for a new one, which is a follower's if `by_privileged`.
 
-    This is decided when the session is used, not when a slot is needed: #touch fills the trees.
+    It may once it was used more than two minutes after it was made; a consumer's always, for a follower's. The time of its
+    last use counts, not the present: Kafka sorts sessions when they are used (FetchSessionCacheShard#touch).
     """
-    grown_up = session.last_used_ms - session.created_ms > cache.eviction_ms
-    return grown_up or (by_privileged and not session.privileged)
+    is_established = session.last_used_ms - session.created_ms > cache.eviction_ms
+    return is_established or (by_privileged and not session.privileged)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -249,7 +263,11 @@ class FetchContext(NamedTuple):
 
 
 def new_context(cache: FetchSessionCache, request: SessionFetch, now: int) -> tuple[FetchSessionCache, FetchContext]:
-    """Find or close the session that a request names. FetchManager#newContext."""
+    """Return the context of a request: the partitions to read, and their session. FetchManager#newContext.
+
+    An incremental request changes its session first; a full one closes the session it names, and may get one with its
+    response.
+    """
     metadata = request.metadata
     if metadata.is_full:
         kind = SessionKind.SESSIONLESS if metadata.epoch == FINAL_EPOCH else SessionKind.FULL
@@ -264,7 +282,7 @@ def new_context(cache: FetchSessionCache, request: SessionFetch, now: int) -> tu
         return cache, FetchContext(SessionKind.SESSION_ERROR, error=INVALID_FETCH_SESSION_EPOCH)
     if session.uses_topic_ids is not request.uses_topic_ids:
         return cache, FetchContext(SessionKind.SESSION_ERROR, error=FETCH_SESSION_TOPIC_ID_ERROR)
-    session = _updated(session, request.to_send, request.to_forget)
+    session = _with_changes(session, request.to_send, request.to_forget)
     # A session without partitions cannot have news: Kafka closes it and answers this request without one.
     if not session.partitions:
         return remove_session(cache, session.id), FetchContext(SessionKind.SESSIONLESS, request.to_send)
@@ -276,26 +294,27 @@ def new_context(cache: FetchSessionCache, request: SessionFetch, now: int) -> tu
 
 
 def refresh_context(cache: FetchSessionCache, context: FetchContext) -> FetchContext:
-    """Return the context of a delayed request after whatever may have changed or closed its session.
+    """Return the context of a request that has waited, with its session as the cache has it by now.
 
-    A session that was evicted meanwhile still answers this request: only the next one misses it.
+    The context of a session that was closed or evicted meanwhile stays as it was: only the next request misses the session.
     """
     session = None if context.session is None else cache.sessions.get(context.session.id)
     return context if session is None else context._replace(session=session)
 
 
-def _updated(session: FetchSession, to_send: Fetches, to_forget: tuple[Forgotten, ...]) -> FetchSession:
-    """Apply the changes that a request names. FetchSession#update."""
+def _with_changes(session: FetchSession, to_send: Fetches, to_forget: tuple[Forgotten, ...]) -> FetchSession:
+    """Add or replace the partitions of a session that a request sends, and drop those it forgets. FetchSession#update."""
     partitions = session.partitions
     for tp, fetch in to_send.items():
         cached = partitions.get(tp)
-        # Another topic id is another topic of the same name: nothing that was reported of the old one counts.
+        # A new partition; or another topic of the same name, so nothing that was reported of the old one counts.
         if cached is None or cached.fetch.topic_id != fetch.topic_id:
             partitions = partitions.put_at_end(tp, CachedPartition(fetch))
         else:
             partitions = partitions.put(tp, cached._replace(fetch=fetch))
     for tp, topic_id in to_forget:
         cached = partitions.get(tp)
+        # The old topic of that name is forgotten, but not the new one that the same request sends.
         if cached is not None and cached.fetch.topic_id == topic_id:
             partitions = partitions.without(tp)
     return session._replace(partitions=partitions)
@@ -308,10 +327,15 @@ def _updated(session: FetchSession, to_send: Fetches, to_forget: tuple[Forgotten
 def update_and_generate_response(
     cache: FetchSessionCache, context: FetchContext, reads: Reads, now: int, *, is_follower: bool
 ) -> tuple[FetchSessionCache, SessionResponse]:
-    """Build the response, and note in the session what it reports. FetchContext#updateAndGenerateResponseData."""
+    """Build the response from what was read, and note in the session what it reports.
+
+    FetchContext#updateAndGenerateResponseData. A full request gets a new session if the cache has room for one, which is a
+    follower's if `is_follower`.
+    """
     session = refresh_context(cache, context).session
     if session is not None:
-        return _incremental(cache, context.epoch, session, reads)
+        return _incremental_response(cache, context.epoch, session, reads)
+    # A wrong session, or a request that wants none.
     if context.kind is not SessionKind.FULL:
         return cache, SessionResponse(context.error, reads=reads)
     partitions = FrozenMap(
@@ -323,10 +347,14 @@ def update_and_generate_response(
     return cache, SessionResponse(NONE, session_id, reads)
 
 
-def _incremental(
+def _incremental_response(
     cache: FetchSessionCache, epoch: int, session: FetchSession, reads: Reads
 ) -> tuple[FetchSessionCache, SessionResponse]:
-    """Answer an incremental fetch with the partitions that changed. IncrementalFetchContext."""
+    """Build the response to an incremental request: the partitions with news. IncrementalFetchContext.
+
+    `epoch` is the session epoch that the session must still have.
+    """
+    # Another request of the session came while this one was read or waited.
     if session.epoch != epoch:
         return cache, SessionResponse(INVALID_FETCH_SESSION_EPOCH, session.id)
     partitions, reported = session.partitions, []
@@ -336,13 +364,17 @@ def _incremental(
         partitions = partitions.put_at_end(tp, cached) if read.records else partitions.put(tp, cached)
         if must_respond:
             reported.append((tp, read))
+    # A session that was closed meanwhile does not come back by its last response.
     if session.id in cache.sessions:
         cache = cache._replace(sessions=cache.sessions.put(session.id, session._replace(partitions=partitions)))
     return cache, SessionResponse(NONE, session.id, FrozenMap(reported))
 
 
 def maybe_update_response_data(cached: CachedPartition, read: PartitionRead) -> tuple[CachedPartition, bool]:
-    """Note what is reported; also return whether it must be. CachedPartition#maybeUpdateResponseData."""
+    """Return a session's partition with the high watermark and log start of a read, and whether the read has news.
+
+    Only a partition with news is in an incremental response. CachedPartition#maybeUpdateResponseData.
+    """
     response = read.response
     # After an error the high watermark counts as unknown, so the partition is reported again once the error is gone.
     after = cached._replace(hw=response.hw if response.error == NONE else UNDEFINED, log_start=response.log_start)
@@ -357,7 +389,7 @@ def maybe_update_response_data(cached: CachedPartition, read: PartitionRead) -> 
 
 
 def throttled_response(cache: FetchSessionCache, context: FetchContext, throttle_ms: int) -> SessionResponse:
-    """Build a response with nothing but a time to wait; the session goes on. FetchContext#getThrottledResponse."""
+    """Build a response that only says how many ms to wait; the session stays. FetchContext#getThrottledResponse."""
     session = refresh_context(cache, context).session
     if session is None:
         return SessionResponse(NONE, INVALID_SESSION_ID, throttle_ms=throttle_ms)
@@ -389,9 +421,10 @@ class FetchSessionHandler(NamedTuple):
 def build_session_fetch(
     handler: FetchSessionHandler, wanted: Fetches, *, uses_topic_ids: bool = True
 ) -> tuple[FetchSessionHandler, SessionFetch | None]:
-    """Build the next request, None when it would be empty. FetchSessionHandler.Builder#build.
+    """Build the next request for the partitions `wanted`, None if it would be empty. FetchSessionHandler.Builder#build.
 
-    New partitions come first in it, then those that changed, in the order they have in the session.
+    A full request names all of them. An incremental one names new partitions first, then those that changed, in the order
+    they have in the session; and those to be forgotten. `handler.partitions` becomes the whole session.
     """
     metadata = handler.next_metadata
     if metadata.is_full:
@@ -412,12 +445,15 @@ def build_session_fetch(
 
 
 def _is_replaced(before: str | None, after: str | None) -> bool:
-    """Return whether a topic id was replaced by another one."""
+    """Return whether a topic id was replaced by another one; None is a partition without one, which replaces nothing."""
     return before != after and before is not None and after is not None
 
 
 def handle_response(handler: FetchSessionHandler, response: SessionResponse) -> tuple[FetchSessionHandler, bool]:
-    """Decide the next metadata; also return whether this response is accepted. FetchSessionHandler#handleResponse."""
+    """Set the metadata of the next request by a response to the last one; also return whether the response is accepted.
+
+    FetchSessionHandler#handleResponse. A response that names other partitions than it may is refused.
+    """
     metadata = handler.next_metadata
     if response.error != NONE:
         # A session that is gone need not be closed; any other error may leave it open at the leader.
@@ -425,7 +461,7 @@ def handle_response(handler: FetchSessionHandler, response: SessionResponse) -> 
         return handler._replace(next_metadata=INITIAL if lost else next_close_existing_attempt_new(metadata)), False
     reported, in_session = set(response.reads), set(handler.partitions)
     if metadata.is_full and reported != in_session:
-        # A response that throttles is empty (KIP-219); any other has to name what was asked
+        # The response to a full request names all that was requested, unless it only throttles and is empty (KIP-219).
         return handler._replace(next_metadata=INITIAL), False
     if not reported <= in_session:
         return handler._replace(next_metadata=next_close_existing_attempt_new(metadata)), False
@@ -436,5 +472,5 @@ def handle_response(handler: FetchSessionHandler, response: SessionResponse) -> 
 
 
 def handle_error(handler: FetchSessionHandler) -> FetchSessionHandler:
-    """Prepare for a new session: no response came. FetchSessionHandler#handleError."""
+    """Let the next request ask for a new session, since no response came. FetchSessionHandler#handleError."""
     return handler._replace(next_metadata=next_close_existing_attempt_new(handler.next_metadata))

@@ -1,5 +1,10 @@
 """The fetcher threads of a broker: AbstractFetcherManager and ReplicaFetcherManager as a value.
 
+A thread has an *entry* for each of its partitions (impl.fetch.fetcher_thread). Logs are handed in and handed back. The last
+part is the move of a replica to another log directory (ReplicaAlterLogDirsThread): the *future* log is filled from the
+*current* one, as a follower's from its leader's, and then takes its place. A future replica is a `Fetcher`, a log with its
+entry (impl.replica.fetcher).
+
 Rules of this file
 
 1. One thread per (source broker, fetcher id). The fetcher id comes from topic and partition, so a partition always meets
@@ -39,12 +44,12 @@ class FetcherManager(NamedTuple):
 
 
 def thread_of(manager: FetcherManager, tp: TopicPartition) -> BrokerIdAndFetcherId | None:
-    """Return the key of the thread that holds the partition."""
+    """Return the key of the thread that has the partition, None if no thread has it."""
     return next((key for key, thread in manager.threads.items() if tp in thread.entries), None)
 
 
 def entry_of(manager: FetcherManager, tp: TopicPartition) -> FetcherEntry | None:
-    """Return the partition's entry, in whichever thread it is."""
+    """Return the partition's entry, in whichever thread it is; None if no thread has the partition."""
     key = thread_of(manager, tp)
     return None if key is None else manager.threads[key].entries[tp]
 
@@ -60,9 +65,10 @@ def add_fetcher_for_partitions(
     added: Mapping[TopicPartition, InitialFetchState],
     offsets: Mapping[TopicPartition, ListOffsets] | None = None,
 ) -> tuple[FetcherManager, Logs]:
-    """Hand partitions to the threads of their leaders, starting those that are missing.
+    """Add partitions to the threads of their leaders, starting those that are missing; also return the changed logs.
 
-    AbstractFetcherManager#addFetcherForPartitions. `offsets` answers ListOffsets for negative initial offsets.
+    AbstractFetcherManager#addFetcherForPartitions. `offsets` are the leaders' answers to ListOffsets, for partitions added
+    with a negative offset.
     """
     groups: dict[tuple[BrokerEndPoint, int], dict[TopicPartition, InitialFetchState]] = {}
     for tp, initial in added.items():
@@ -82,52 +88,56 @@ def add_fetcher_for_partitions(
 def remove_fetcher_for_partitions(
     manager: FetcherManager, removed: frozenset[TopicPartition]
 ) -> tuple[FetcherManager, FrozenMap[TopicPartition, FetcherEntry]]:
-    """Take partitions out of all threads; the entries they had. AbstractFetcherManager#removeFetcherForPartitions."""
+    """Take partitions out of all threads; also return the entries they had.
+
+    AbstractFetcherManager#removeFetcherForPartitions. They are not marked failed any more.
+    """
     entries = [(tp, entry) for thread in manager.threads.values() for tp, entry in thread.entries.items() if tp in removed]
     threads = FrozenMap((key, thread_.remove_partitions(thread, removed)) for key, thread in manager.threads.items())
     return manager._replace(threads=threads, failed=manager.failed - removed), FrozenMap(entries)
 
 
 def mark_partitions_failed(manager: FetcherManager, failed: frozenset[TopicPartition]) -> FetcherManager:
-    """Mark partitions failed that could not become followers, without a thread having had them."""
+    """Mark partitions as failed which no thread has had: those that could not become followers."""
     return manager._replace(failed=manager.failed | failed)
 
 
 def shutdown_idle_fetcher_threads(manager: FetcherManager) -> FetcherManager:
-    """Stop threads without entries, after each metadata change. AbstractFetcherManager#shutdownIdleFetcherThreads."""
+    """Remove the threads without entries, after a metadata change. AbstractFetcherManager#shutdownIdleFetcherThreads."""
     return manager._replace(threads=FrozenMap((k, t) for k, t in manager.threads.items() if len(t.entries)))
 
 
 def resize_thread_pool(setup: Setup, manager: FetcherManager, logs: Logs, size: int) -> tuple[FetcherManager, Logs]:
-    """Change num.replica.fetchers: every entry is removed and added again from its fetch offset.
+    """Change num.replica.fetchers to `size`: every partition is removed, and added again at its fetch offset.
 
-    AbstractFetcherManager#resizeThreadPool. The state is decided anew and a back-off is forgotten.
+    AbstractFetcherManager#resizeThreadPool. Whether it has to truncate is decided anew, and a back-off is forgotten. Also
+    return the changed logs. Raises UsageError.
     """
     if size < 1:
         raise UsageError(f"num.replica.fetchers: expected at least 1; seen {size}; raise it")
-    again: dict[TopicPartition, InitialFetchState] = {}
+    initial_states: dict[TopicPartition, InitialFetchState] = {}
     for thread in manager.threads.values():
         for tp, entry in thread.entries.items():
-            state = entry.state
-            again[tp] = InitialFetchState(thread.leader, state.current_leader_epoch, state.fetch_offset, entry.topic_id)
+            epoch, offset = entry.state.current_leader_epoch, entry.state.fetch_offset
+            initial_states[tp] = InitialFetchState(thread.leader, epoch, offset, entry.topic_id)
     # Fetcher ids are hashes modulo the number of threads, so every partition may belong to another thread now.
     if size != manager.num_fetchers:
-        emptied, _ = remove_fetcher_for_partitions(manager, frozenset(again))
-        threads = FrozenMap((k, t) for k, t in emptied.threads.items() if k[1] < size)
+        emptied, _ = remove_fetcher_for_partitions(manager, frozenset(initial_states))
+        threads = FrozenMap(((leader, number), t) for (leader, number), t in emptied.threads.items() if number < size)
         resized = manager._replace(num_fetchers=size, threads=threads)
-        manager, logs = add_fetcher_for_partitions(setup, resized, logs, again)
+        manager, logs = add_fetcher_for_partitions(setup, resized, logs, initial_states)
     return shutdown_idle_fetcher_threads(manager), logs
 
 
 def update_topic_ids(manager: FetcherManager, topic_ids: Mapping[str, str | None]) -> FetcherManager:
-    """Pass changed topic ids on to all threads. AbstractFetcherManager#maybeUpdateTopicIds."""
+    """Pass changed topic ids, by topic name, on to all threads. AbstractFetcherManager#maybeUpdateTopicIds."""
     return manager._replace(
         threads=FrozenMap((k, thread_.update_topic_ids(t, topic_ids)) for k, t in manager.threads.items())
     )
 
 
 def after_pass(manager: FetcherManager, key: BrokerIdAndFetcherId, done: Pass) -> FetcherManager:
-    """Take over the outcome of one thread's pass."""
+    """Store the outcome of a pass of the thread with this key: the thread, and the partitions that failed."""
     return manager._replace(threads=manager.threads.put(key, done.thread), failed=manager.failed | done.failed)
 
 
@@ -177,12 +187,15 @@ def _without_truncation_on_fetch(setup: Setup) -> Setup:
 
 
 def start_future_replica(setup: Setup, current: Partition, future: Log) -> Fetcher:
-    """Begin, or go on after a restart, where the future log's high watermark is. ReplicaManager#alterReplicaLogDirs."""
+    """Begin to fill a future log, or go on after a restart, at its high watermark. ReplicaManager#alterReplicaLogDirs."""
     return fetcher_.add_partition(_without_truncation_on_fetch(setup), Fetcher(future), current.leader_epoch, future.hw)
 
 
 def maybe_truncate_future(setup: Setup, future: Fetcher, current: Partition) -> Fetcher:
-    """Truncate by the current log's response where the future log has an epoch, else at the entry's offset."""
+    """Truncate the future log, if it has to be: where the current log says that its last epoch ends.
+
+    A future log without epochs is truncated at the entry's offset. AbstractFetcherThread#maybeTruncate.
+    """
     setup = _without_truncation_on_fetch(setup)
     requested_epoch = fetcher_.epoch_to_ask(setup, future)
     entry = future.entry
@@ -196,7 +209,10 @@ def maybe_truncate_future(setup: Setup, future: Fetcher, current: Partition) -> 
 
 
 def fetch_future(setup: Setup, future: Fetcher, current: Partition, now: int, max_records: int) -> Fetcher:
-    """Read the current log up to its end and append. ReplicaAlterLogDirsThread#processPartitionData."""
+    """Fetch from the current log, up to its end, and append to the future log, if its entry is ready to fetch.
+
+    ReplicaAlterLogDirsThread#processPartitionData.
+    """
     setup = _without_truncation_on_fetch(setup)
     request = fetcher_.build_fetch(FUTURE_LOCAL_REPLICA, future)
     if request is None:
@@ -208,9 +224,9 @@ def fetch_future(setup: Setup, future: Fetcher, current: Partition, now: int, ma
 
 
 def maybe_replace_current(future: Fetcher, current: Partition) -> tuple[Fetcher, Partition, bool]:
-    """Take over when both logs end at the same offset; the thread then drops the partition.
+    """Let the future log take the current one's place once both end at the same offset; the thread then drops the partition.
 
-    Partition#maybeReplaceCurrentWithFutureReplica.
+    Partition#maybeReplaceCurrentWithFutureReplica. Return (future, current, whether it was replaced).
     """
     # Equal ends are enough: the future log was truncated to the current one and only copies from it.
     if future.entry is None or future.entry.truncating or future.log.end != current.log.end:
@@ -221,7 +237,10 @@ def maybe_replace_current(future: Fetcher, current: Partition) -> tuple[Fetcher,
 def select_partition_to_fetch(
     entries: Mapping[TopicPartition, PartitionFetchState], in_progress: TopicPartition | None
 ) -> TopicPartition | None:
-    """Return the partition that is being filled, or the next one. ReplicaAlterLogDirsThread#selectPartitionToFetch."""
+    """Return the future replica to fetch for next: `in_progress` while it is ready, else the first ready one by name.
+
+    ReplicaAlterLogDirsThread#selectPartitionToFetch. None: none is ready.
+    """
     ready = sorted(tp for tp, entry in entries.items() if entry.ready_for_fetch)
     # One partition at a time, to the end: filling several at once would only delay the first replacement.
     if in_progress in ready:

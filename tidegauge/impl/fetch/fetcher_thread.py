@@ -1,5 +1,9 @@
 """A fetcher thread as a value: many partitions of one leader, served round robin.
 
+An *entry* is the thread's state for one partition: its PartitionFetchState (impl.replica.fetcher), and its back-off. One
+*pass* of the thread handles a response: it takes thread and logs, and returns them with the partitions that failed. Within
+a pass, an entry and its log are wrapped into a `Fetcher`, the value for one partition that impl.replica.fetcher changes.
+
 Rules of this file
 
 1. What happens to one partition is decided in impl.replica.fetcher. Here stand the order of the entries, back-off with its
@@ -7,7 +11,7 @@ Rules of this file
 2. An entry goes to the end when it received data, was reset, delayed or added. An empty response and a truncation leave it
    where it is; Kafka rebuilds its map on a truncation, so there the order after one is that of a hash map.
 3. A delay stays on its entry after it ran out; a truncation since 4.0 starts it again (PartitionFetchState's constructor).
-4. `now` is the broker's clock in ms. Logs are handed in and handed back.
+4. `now` is the broker's clock in ms, `backoff_ms` is replica.fetch.backoff.ms. Logs are handed in and handed back.
 5. Source: kafka.server.AbstractFetcherThread, kafka.server.RemoteLeaderEndPoint#buildFetch.
 """
 
@@ -54,7 +58,7 @@ class FetcherEntry(NamedTuple):
     due_ms: int = 0
 
     def at(self, now: int) -> PartitionFetchState:
-        """Return the state, delayed if the back-off has not run out."""
+        """Return the entry's state at time `now`: delayed while the back-off has not run out."""
         return self.state._replace(delayed=self.delay_ms > 0 and now < self.due_ms)
 
 
@@ -74,7 +78,7 @@ class FetcherThread(NamedTuple):
 
     @property
     def name(self) -> str:
-        """ReplicaFetcherManager#createFetcherThread."""
+        """The name of Kafka's thread. ReplicaFetcherManager#createFetcherThread."""
         return f"ReplicaFetcherThread-{self.fetcher_id}-{self.leader.broker_id}"
 
 
@@ -113,28 +117,36 @@ def add_partitions(
     added: Mapping[TopicPartition, InitialFetchState],
     offsets: Mapping[TopicPartition, ListOffsets],
 ) -> Pass:
-    """Add partitions. An entry of the same epoch keeps its state and back-off, and goes to the end. #addPartitions."""
+    """Add partitions to the thread, at the end. AbstractFetcherThread#addPartitions.
+
+    A partition whose entry is in the same leader epoch already keeps its state and back-off. `offsets` are the leader's
+    answers to ListOffsets, for partitions that are added with a negative offset.
+    """
     entries = thread.entries
     for tp, initial in added.items():
         old = entries.get(tp)
         before = Fetcher(logs[tp], old.state if old else None)
         after = fetcher_.add_partition(setup, before, initial.leader_epoch, initial.offset, offsets.get(tp))
-        assert after.entry is not None  # it gives one or raises
+        assert after.entry is not None  # add_partition makes an entry or raises
         logs = logs.put(tp, after.log)
+        # The same leader epoch again has left the state as it was: keep the back-off, too.
         entry = old if old is not None and after.entry == old.state else FetcherEntry(after.entry, initial.topic_id)
         entries = entries.put_at_end(tp, entry)
     return Pass(thread._replace(entries=entries), logs)
 
 
 def remove_partitions(thread: FetcherThread, removed: frozenset[TopicPartition]) -> FetcherThread:
-    """AbstractFetcherThread#removePartitions."""
+    """Take partitions out of the thread. AbstractFetcherThread#removePartitions."""
     return thread._replace(entries=thread.entries.without(*removed))
 
 
 def delay_partitions(
     thread: FetcherThread, partitions: tuple[TopicPartition, ...], now: int, backoff_ms: int
 ) -> FetcherThread:
-    """Back off, unless an entry already does. AbstractFetcherThread#delayPartitions with replica.fetch.backoff.ms."""
+    """Delay entries by `backoff_ms`, and put them at the end; one that is delayed already keeps its time.
+
+    AbstractFetcherThread#delayPartitions.
+    """
     entries = thread.entries
     for tp in partitions:
         entry = entries.get(tp)
@@ -144,13 +156,13 @@ def delay_partitions(
 
 
 def request_failed(thread: FetcherThread, now: int, backoff_ms: int) -> FetcherThread:
-    """Delay every entry: the whole request got no response. AbstractFetcherThread#processFetchRequest."""
+    """Delay every entry, since a whole fetch request got no response. AbstractFetcherThread#processFetchRequest."""
     thread = thread._replace(requests=thread.requests + 1)
     return delay_partitions(thread, tuple(thread.entries), now, backoff_ms)
 
 
 def update_topic_ids(thread: FetcherThread, topic_ids: Mapping[str, str | None]) -> FetcherThread:
-    """Change the topic ids of entries, and nothing else. AbstractFetcherThread#maybeUpdateTopicIds."""
+    """Change the topic ids of the entries of some topics; `topic_ids` is by topic name. #maybeUpdateTopicIds."""
     entries = thread.entries
     for tp, entry in entries.items():
         if tp.topic in topic_ids:
@@ -163,7 +175,7 @@ def update_topic_ids(thread: FetcherThread, topic_ids: Mapping[str, str | None])
 
 
 def is_in_sync(entry: FetcherEntry) -> bool:
-    """PartitionFetchState#isReplicaInSync: such a follower is never throttled."""
+    """Return whether the follower has no known lag. PartitionFetchState#isReplicaInSync: it is never throttled then."""
     return entry.state.lag is not None and entry.state.lag <= 0
 
 
@@ -177,9 +189,10 @@ def build_fetch(
     quota_exceeded: bool = False,
     broker_epoch: int = UNDEFINED,
 ) -> FrozenMap[TopicPartition, FetchRequest]:
-    """Collect the next fetch, in order: entries that are ready and not throttled. RemoteLeaderEndPoint#buildFetch.
+    """Build the next fetch: the entries that are ready, in order, without throttled ones. RemoteLeaderEndPoint#buildFetch.
 
-    Empty: the thread waits for at most replica.fetch.backoff.ms.
+    `broker_id` and `broker_epoch` are the follower's own. `throttled` partitions are left out while `quota_exceeded`. An
+    empty fetch is not sent: the thread waits for at most replica.fetch.backoff.ms.
     """
     fetch: FrozenMap[TopicPartition, FetchRequest] = FrozenMap()
     for tp, entry in thread.entries.items():
@@ -201,9 +214,10 @@ def process_fetch_response(
     now: int,
     backoff_ms: int,
 ) -> Pass:
-    """Process a response: partitions in its order, then truncations, then delays. #processFetchRequest.
+    """Process a fetch response: data first, in its order, then truncations, then delays.
 
-    A partition that was not asked for is dropped. `fetch` is the content of the fetch session.
+    AbstractFetcherThread#processFetchRequest. `fetch` has what was requested of each partition (the whole fetch session); a
+    partition that is not in it is dropped.
     """
     # FetcherStats, RequestsPerSec. Without partitions no request was sent.
     if fetch:
@@ -221,29 +235,33 @@ def process_fetch_response(
         )
         try:
             after = fetcher_.process_fetch_response(setup, before, received, response.corrupt)
-        except KafkaError:  # before KIP-461 it escapes
+        # An error that is not caught for the partition ends the thread (before KIP-461, 2.3).
+        except KafkaError:
             return done._replace(thread=done.thread._replace(dead=True))
         # Delays are collected as well: #handlePartitionsWithErrors delays all of them at once after the loop.
         if after.entry is not None and after.entry.delayed and before.entry != after.entry:
             delayed.append(tp)
         elif after != before:
-            done = _replaced(
-                done, tp, entry, after, now, truncated=response.response.is_diverging, restarts=setup.profile.delay_restarts
-            )
+            truncated, restarts = response.response.is_diverging, setup.profile.delay_restarts
+            done = _store_outcome(done, tp, entry, after, now, truncated=truncated, restarts=restarts)
             if response.response.records and after.log.end > before.log.end:
                 done = done._replace(thread=_count_bytes(done.thread, response.response.records))
     return done._replace(thread=delay_partitions(done.thread, tuple(delayed), now, backoff_ms))
 
 
 def _count_bytes(thread: FetcherThread, records: tuple[Batch, ...]) -> FetcherThread:
-    """Add records to the bytes that the thread has fetched (FetcherStats, BytesPerSec)."""
+    """Add the size of fetched records to the thread's count of bytes (FetcherStats, BytesPerSec)."""
     return thread._replace(bytes=thread.bytes + bytes_of(records, thread.record_bytes))
 
 
-def _replaced(
-    done: Pass, tp: TopicPartition, entry: FetcherEntry, after: Fetcher, now: int, *, truncated: bool, restarts: bool = False
+def _store_outcome(
+    done: Pass, tp: TopicPartition, entry: FetcherEntry, after: Fetcher, now: int, *, truncated: bool, restarts: bool
 ) -> Pass:
-    """Put the outcome back. A truncation keeps the delay, which then starts again; data and a reset end it."""
+    """Store the outcome `after` of one partition, whose entry was `entry`, in the outcome `done` of the pass.
+
+    A truncation (`truncated`) keeps the entry's place and delay; with `restarts` the delay begins again. Data and a reset
+    end the delay, and put the entry at the end.
+    """
     entries, failed = done.thread.entries, done.failed
     if after.entry is None:
         entries = entries.without(tp)
@@ -262,7 +280,10 @@ def _replaced(
 
 
 def epochs_to_ask(setup: Setup, thread: FetcherThread, logs: Logs, now: int) -> FrozenMap[TopicPartition, tuple[int, int]]:
-    """Return (current epoch, epoch asked about) of entries that wait for a response. #fetchTruncatingPartitions."""
+    """Return the next OffsetsForLeaderEpoch request: (current leader epoch, epoch whose end is asked for) by partition.
+
+    It has the Truncating entries that need the leader's answer. AbstractFetcherThread#fetchTruncatingPartitions.
+    """
     requests: FrozenMap[TopicPartition, tuple[int, int]] = FrozenMap()
     for tp, entry in thread.entries.items():
         epoch = fetcher_.epoch_to_ask(setup, Fetcher(logs[tp], entry.at(now)))
@@ -280,11 +301,11 @@ def maybe_truncate(
     now: int,
     backoff_ms: int,
 ) -> Pass:
-    """Apply the responses to `requests`, then truncate the entries that ask nobody. AbstractFetcherThread#maybeTruncate.
+    """Truncate by the responses to `requests`, then the entries that truncate without a request.
 
-    A response nobody asked for ends the thread: it is an IllegalStateException outside any partition.
+    AbstractFetcherThread#maybeTruncate. `requests` is what `epochs_to_ask` returned.
     """
-    # An IllegalStateException outside any partition: doWork does not catch it.
+    # A response that was not requested is an IllegalStateException outside any partition, which ends the thread.
     if any(tp not in requests for tp in responses):
         return Pass(thread._replace(dead=True), logs)
     done, delayed = Pass(thread, logs), []
@@ -294,18 +315,19 @@ def maybe_truncate(
         if entry is None:
             continue
         before = Fetcher(done.logs[tp], entry.at(now))
-        asked_in, _ = requests[tp]
+        request_epoch, _ = requests[tp]
         after = fetcher_.truncate_to_epoch_end_offset(
-            setup, before, asked_in, response.error, response.leader_epoch, response.end_offset
+            setup, before, request_epoch, response.error, response.leader_epoch, response.end_offset
         )
+        # Kafka delays the partitions with errors together, after all others.
         if after.entry is not None and after.entry.delayed and not entry.at(now).delayed:
             delayed.append(tp)
         elif after != before:
-            done = _replaced(done, tp, entry, after, now, truncated=True, restarts=setup.profile.delay_restarts)
+            done = _store_outcome(done, tp, entry, after, now, truncated=True, restarts=setup.profile.delay_restarts)
     done = done._replace(thread=delay_partitions(done.thread, tuple(delayed), now, backoff_ms))
     for tp, entry in done.thread.entries.items():
         before = Fetcher(done.logs[tp], entry.at(now))
         after = fetcher_.maybe_truncate_alone(setup, before)
         if after != before:
-            done = _replaced(done, tp, entry, after, now, truncated=True, restarts=setup.profile.delay_restarts)
+            done = _store_outcome(done, tp, entry, after, now, truncated=True, restarts=setup.profile.delay_restarts)
     return done

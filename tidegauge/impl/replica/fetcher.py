@@ -1,4 +1,13 @@
-"""The follower's side of a fetch, for one partition: AbstractFetcherThread, ReplicaFetcherThread, PartitionFetchState."""
+"""The follower's side of a fetch, for one partition: AbstractFetcherThread, ReplicaFetcherThread, PartitionFetchState.
+
+A `Fetcher` is one partition in one fetcher thread: its log, its *entry* (PartitionFetchState; None: the thread does not have
+the partition), whether it is marked failed, and the truncations that the thread asked the log for. Functions take a
+fetcher and return the changed one. An entry is Truncating (it has to find out where the logs diverge) or Fetching, and may
+be delayed: a back-off, whose end the caller decides. A failed partition has no entry until new metadata adds it again.
+The leader's responses are arguments. `setup` has the rules and the switches of a release: a branch on `setup.profile` is
+where releases differ. *Truncation on fetch* (2.8): the leader finds a divergence from the fetch itself; before, the follower
+asks with OffsetsForLeaderEpoch (KIP-101), and earlier still it truncates at its own high watermark.
+"""
 
 from typing import NamedTuple
 
@@ -26,11 +35,7 @@ from tidegauge.impl.storage.log import AppendInfo, Log
 
 # PartitionFetchState: one partition in one fetcher thread, and what makes it wait, fail or leave.
 #
-# Rules of this part
-#
-# 1. An entry is Truncating or Fetching, and delayed or not. A failed partition has none: only new metadata adds it again.
-# 2. A delay has no length here: the caller decides when back-off is over (`expire_delay`, impl.fetch.fetcher_thread).
-# 3. Source: org.apache.kafka.server.PartitionFetchState, kafka.server.AbstractFetcherThread.
+# Source: org.apache.kafka.server.PartitionFetchState, kafka.server.AbstractFetcherThread.
 
 
 class PartitionFetchState(NamedTuple):
@@ -66,7 +71,7 @@ class Fetcher(NamedTuple):
 
 
 def remove_partition(fetcher: Fetcher) -> Fetcher:
-    """Take the partition out of the thread. AbstractFetcherThread#removePartitions."""
+    """Take the partition out of the thread; it is not marked failed any more. AbstractFetcherThread#removePartitions."""
     return fetcher._replace(entry=None, failed=False)
 
 
@@ -76,21 +81,24 @@ def mark_failed(fetcher: Fetcher) -> Fetcher:
 
 
 def delay(fetcher: Fetcher) -> Fetcher:
-    """Back off for replica.fetch.backoff.ms. AbstractFetcherThread#delayPartitions."""
+    """Delay the entry, if there is one, by replica.fetch.backoff.ms. AbstractFetcherThread#delayPartitions."""
     if fetcher.entry is None:
         return fetcher
     return fetcher._replace(entry=fetcher.entry._replace(delayed=True))
 
 
 def expire_delay(fetcher: Fetcher) -> Fetcher:
-    """End the back-off; the caller decides when."""
+    """End the back-off of the entry, if there is one; the caller decides when."""
     if fetcher.entry is None:
         return fetcher
     return fetcher._replace(entry=fetcher.entry._replace(delayed=False))
 
 
 def mark_for_truncation(fetcher: Fetcher, offset: int) -> Fetcher:
-    """Go back to Truncating, at most at `offset`. AbstractFetcherThread#markPartitionsForTruncation."""
+    """Set the entry, if there is one, back to Truncating, at `offset` or lower.
+
+    AbstractFetcherThread#markPartitionsForTruncation: the log that a future replica copies from was truncated there.
+    """
     entry = fetcher.entry
     if entry is None:
         return fetcher
@@ -100,27 +108,17 @@ def mark_for_truncation(fetcher: Fetcher, offset: int) -> Fetcher:
 
 
 def on_partition_fenced(setup: Setup, fetcher: Fetcher, request_epoch: int) -> tuple[Fetcher, bool]:
-    """Handle FENCED_LEADER_EPOCH; also return whether the entry is in another epoch by now. #onPartitionFenced.
+    """Handle the error FENCED_LEADER_EPOCH for a request made in `request_epoch`. AbstractFetcherThread#onPartitionFenced.
 
-    A partition fenced in its current epoch is failed: only new metadata can help.
+    Also return whether the request may be made again. A partition fenced in its current epoch is marked failed: only new
+    metadata can help.
     """
     if fetcher.entry is None:
         return fetcher, False
-    # A later epoch in the entry means that new metadata arrived while the request was under way: it may be retried (since
-    # 2.5).
+    # Another epoch in the entry means that new metadata arrived while the request was under way (told apart since 2.5).
     if request_epoch == fetcher.entry.current_leader_epoch or not setup.profile.fences_by_epoch:
         return mark_failed(fetcher), False
     return fetcher, True
-
-
-# The follower's side of a fetch: AbstractFetcherThread and ReplicaFetcherThread, for one partition.
-#
-# Rules of this part
-#
-# 1. A fetcher value is the log, the thread's entry for it (None: not in this thread) and whether it is marked failed.
-#    Functions take one and return the changed one; `calls` lists what the thread asked of the log, in order.
-# 2. The leader's responses are arguments: fetched records, ListOffsets results, error codes.
-# 3. Source: kafka.server.AbstractFetcherThread, ReplicaFetcherThread.
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -128,7 +126,7 @@ def on_partition_fenced(setup: Setup, fetcher: Fetcher, request_epoch: int) -> t
 
 
 def initial_fetch_offset(setup: Setup, log: Log) -> int:
-    """Return where a new follower starts to fetch. ReplicaManager#initialFetchOffset."""
+    """Return the offset with which a new follower's partition is added to a fetcher. ReplicaManager#initialFetchOffset."""
     if setup.profile.initial_offset == "log-end":
         return log.end
     # Before truncation on fetch (2.8) the leader is asked first, so everything above the high watermark is in doubt.
@@ -142,10 +140,10 @@ def initial_fetch_offset(setup: Setup, log: Log) -> int:
 def add_partition(
     setup: Setup, fetcher: Fetcher, leader_epoch: int, initial_offset: int, offsets: ListOffsets | None = None
 ) -> Fetcher:
-    """Put the partition into the thread. AbstractFetcherThread#addPartitions, #partitionFetchState.
+    """Put the partition into the thread, Fetching or Truncating. AbstractFetcherThread#addPartitions, #partitionFetchState.
 
-    An entry of the same epoch is left alone; a negative offset asks the leader; otherwise truncation on fetch decides
-    whether fetching can start at once. An error of the leader, or no response, leaves the thread's caller with it.
+    `initial_offset` is where it begins; if it is negative, the leader is asked, and `offsets` are its answers to
+    ListOffsets. Raises IllegalStateError if these are missing or an error.
     """
     fetcher = fetcher._replace(failed=False)
     # The same leader epoch again changes nothing, or a fetch under way would be lost.
@@ -169,9 +167,10 @@ def add_partition(
 
 
 def _truncate(setup: Setup, fetcher: Fetcher, entry: PartitionFetchState, offset: int, completed: bool) -> Fetcher:
-    """Truncate the log and move the entry. #doTruncate, #updateFetchOffsetAndMaybeMarkTruncationComplete.
+    """Truncate the log at `offset`, from where the entry goes on; record the call.
 
-    `completed`: no further OffsetsForLeaderEpoch round is needed.
+    AbstractFetcherThread#doTruncate, #updateFetchOffsetAndMaybeMarkTruncationComplete. `completed`: no further
+    OffsetsForLeaderEpoch round is needed, so the entry is Fetching then. If the log refuses, the partition is failed.
     """
     fetcher = fetcher._replace(calls=(*fetcher.calls, TruncationCall(offset, completed)))
     try:
@@ -192,18 +191,23 @@ def _truncate(setup: Setup, fetcher: Fetcher, entry: PartitionFetchState, offset
 
 
 def truncate_to_high_watermark(setup: Setup, fetcher: Fetcher) -> Fetcher:
-    """Truncate at the entry's offset, the high watermark when it was made. AbstractFetcherThread#truncateToHighWatermark."""
+    """Truncate at the high watermark of when the entry was made. AbstractFetcherThread#truncateToHighWatermark.
+
+    That is the entry's fetch offset, with which it was added.
+    """
     if fetcher.entry is None:
         return fetcher
-    # 0.11 and 1.0 start at the log end, so there the entry's offset is not the high watermark.
-    at_hw = setup.profile.initial_offset == "log-end"
-    return _truncate(setup, fetcher, fetcher.entry, fetcher.log.hw if at_hw else fetcher.entry.fetch_offset, True)
+    # In 0.11 and 1.0 an entry is added at the log end, so its offset is not the high watermark.
+    added_at_log_end = setup.profile.initial_offset == "log-end"
+    offset = fetcher.log.hw if added_at_log_end else fetcher.entry.fetch_offset
+    return _truncate(setup, fetcher, fetcher.entry, offset, True)
 
 
 def epoch_to_ask(setup: Setup, fetcher: Fetcher) -> int:
-    """Return the epoch a truncating entry asks the leader about, UNDEFINED when it truncates by itself or not at all.
+    """Return the leader epoch whose end a Truncating entry asks the leader for with OffsetsForLeaderEpoch.
 
-    AbstractFetcherThread#fetchTruncatingPartitions.
+    It is the latest one in the cache. UNDEFINED: the entry truncates without a request (an empty cache, or a release before
+    KIP-101), or has nothing to truncate, or is delayed. AbstractFetcherThread#fetchTruncatingPartitions.
     """
     entry = fetcher.entry
     if entry is None or not entry.truncating or entry.delayed or not setup.profile.offsets_for_leader_epoch:
@@ -212,7 +216,10 @@ def epoch_to_ask(setup: Setup, fetcher: Fetcher) -> int:
 
 
 def maybe_truncate_alone(setup: Setup, fetcher: Fetcher) -> Fetcher:
-    """Truncate without a response where none is needed. AbstractFetcherThread#maybeTruncate."""
+    """Truncate at the high watermark if the entry is Truncating and has no epoch to ask the leader about.
+
+    AbstractFetcherThread#maybeTruncate. Otherwise the fetcher is returned unchanged.
+    """
     entry = fetcher.entry
     if entry is None or not entry.truncating or entry.delayed or epoch_to_ask(setup, fetcher) != UNDEFINED:
         return fetcher
@@ -220,20 +227,21 @@ def maybe_truncate_alone(setup: Setup, fetcher: Fetcher) -> Fetcher:
 
 
 def truncate_to_epoch_end_offset(
-    setup: Setup, fetcher: Fetcher, asked_in: int, error: int, leader_epoch: int, leader_end: int
+    setup: Setup, fetcher: Fetcher, request_epoch: int, error: int, leader_epoch: int, leader_end: int
 ) -> Fetcher:
-    """Handle an OffsetsForLeaderEpoch response to a request made in epoch `asked_in`.
+    """Handle an OffsetsForLeaderEpoch response to a request that was made in `request_epoch`: truncate, or back off.
 
-    AbstractFetcherThread#truncateToEpochEndOffsets drops it when the entry's epoch has changed (KAFKA-7786).
+    The response is `error`, or the epoch `leader_epoch` and where it ends. AbstractFetcherThread#truncateToEpochEndOffsets
+    drops it if the entry is in another epoch by now (KAFKA-7786).
     """
     entry = fetcher.entry
     if entry is None or not setup.rules.accepts_epoch_response(
-        entry.current_leader_epoch, True, asked_in, setup.profile.epoch_responses_checked
+        entry.current_leader_epoch, True, request_epoch, setup.profile.epoch_responses_checked
     ):
         return fetcher
     if error == FENCED_LEADER_EPOCH:
-        fetcher, moved_on = on_partition_fenced(setup, fetcher, asked_in)
-        return delay(fetcher) if moved_on else fetcher
+        fetcher, may_retry = on_partition_fenced(setup, fetcher, request_epoch)
+        return delay(fetcher) if may_retry else fetcher
     if error != NONE:
         return delay(fetcher)
     return _truncate_by_response(setup, fetcher, entry, leader_epoch, leader_end)
@@ -242,8 +250,13 @@ def truncate_to_epoch_end_offset(
 def _truncate_by_response(
     setup: Setup, fetcher: Fetcher, entry: PartitionFetchState, leader_epoch: int, leader_end: int
 ) -> Fetcher:
-    """Truncate where the logs of leader and follower diverge. AbstractFetcherThread#getOffsetTruncationState."""
+    """Truncate where the leader's response says that the logs diverge. AbstractFetcherThread#getOffsetTruncationState.
+
+    `leader_epoch` ends at `leader_end` in the leader's log; UNDEFINED where the leader has no answer.
+    """
     log, cache = fetcher.log, fetcher.log.cache
+    # Where the leader has no answer: the high watermark that the log had when the entry was made. In 0.11 and 1.0 an entry
+    # is added at the log end, so its offset is not that.
     fallback = log.hw if setup.profile.initial_offset == "log-end" else entry.fetch_offset
     # An epoch for which our own cache has no answer is as if the cache were empty: 2.0.0 had none below the first entry.
     has_epoch = log_.end_offset_for_epoch(setup, log, leader_epoch) != (UNDEFINED, UNDEFINED)
@@ -257,7 +270,10 @@ def _truncate_by_response(
 
 
 def build_fetch(broker_id: int, fetcher: Fetcher) -> FetchRequest | None:
-    """Build the next request, None when the entry is not ready. RemoteLeaderEndPoint#buildFetch."""
+    """Build the partition's part of the next fetch, None if the entry is not ready for one. RemoteLeaderEndPoint#buildFetch.
+
+    `broker_id` is the follower's own.
+    """
     entry = fetcher.entry
     if entry is None or not entry.ready_for_fetch:
         return None
@@ -267,7 +283,7 @@ def build_fetch(broker_id: int, fetcher: Fetcher) -> FetchRequest | None:
 
 
 def accepts(setup: Setup, entry: PartitionFetchState | None, in_flight: FetchResponseInFlight) -> bool:
-    """Return whether the entry takes the response; otherwise it is dropped silently."""
+    """Return whether the entry takes the response, being where it was when it sent the request; else it is dropped."""
     return entry is not None and setup.rules.accepts_fetch_response(
         entry.fetch_offset,
         entry.current_leader_epoch,
@@ -283,8 +299,8 @@ def process_fetch_response(
 ) -> Fetcher:
     """Process one partition of a fetch response. AbstractFetcherThread#processFetchRequest, #truncateOnFetchResponse.
 
-    A diverging response only truncates: its records, high watermark and log start are ignored (KAFKA-14704). `corrupt`: the
-    checksum of the last batch does not match.
+    `in_flight` is the response with the offset and epoch of its request. A diverging response only truncates: its records,
+    high watermark and log start are ignored (KAFKA-14704). `corrupt`: the checksum of the last batch does not match.
     """
     entry, response = fetcher.entry, in_flight.response
     if entry is None or not accepts(setup, entry, in_flight):
@@ -303,17 +319,18 @@ def process_fetch_response(
     if response.error == OFFSET_OUT_OF_RANGE:
         return _handle_out_of_range(setup, fetcher, entry, in_flight)
     if response.error == FENCED_LEADER_EPOCH:
-        fetcher, moved_on = on_partition_fenced(setup, fetcher, in_flight.request_epoch)
-        return delay(fetcher) if moved_on else fetcher
+        fetcher, may_retry = on_partition_fenced(setup, fetcher, in_flight.request_epoch)
+        return delay(fetcher) if may_retry else fetcher
     return delay(fetcher)
 
 
 def _process_data(
     setup: Setup, fetcher: Fetcher, entry: PartitionFetchState, response: FetchResponse, corrupt: bool
 ) -> Fetcher:
-    """Append the records, then take over high watermark and log start. ReplicaFetcherThread#processPartitionData.
+    """Append the records of a response, then take over its high watermark and log start; move the entry on.
 
-    Order matters: the high watermark is clamped to the log end that the append has moved.
+    ReplicaFetcherThread#processPartitionData. Order matters: the high watermark is clamped to the log end that the append
+    has moved. `corrupt`: the checksum of the last batch does not match.
     """
     log = fetcher.log
     try:
@@ -329,11 +346,13 @@ def _process_data(
         # Kafka writes the epoch cache before the records, so a failed append can leave cache entries: the error carries
         # them.
         return mark_failed(fetcher._replace(log=log if thrown.left_behind is None else thrown.left_behind))
-    next_offset = info.last + 1 if info.batches else entry.fetch_offset
-    last_epoch = entry.last_fetched_epoch if setup.profile.keeps_last_epoch else UNDEFINED
-    last_epoch = info.last_epoch if info.batches else last_epoch
-    # An empty response changes the entry only while its lag is unknown; 3.5.1 to 3.6 forgot the last epoch there
-    # (KAFKA-15510).
+    if info.batches:
+        next_offset, last_epoch = info.last + 1, info.last_epoch
+    # 3.5.1 to 3.6 forgot the last fetched epoch with an empty response (KAFKA-15510).
+    else:
+        next_offset = entry.fetch_offset
+        last_epoch = entry.last_fetched_epoch if setup.profile.keeps_last_epoch else UNDEFINED
+    # An empty response changes the entry only while its lag is unknown.
     if info.batches or entry.lag is None:
         entry = PartitionFetchState(
             next_offset, entry.current_leader_epoch, last_epoch, lag=max(0, response.hw - next_offset)
@@ -344,7 +363,10 @@ def _process_data(
 def _append(
     setup: Setup, log: Log, entry: PartitionFetchState, response: FetchResponse, corrupt: bool
 ) -> tuple[Log, AppendInfo]:
-    """Append fetched records, which have to begin at the log end. ReplicaFetcherThread#processPartitionData."""
+    """Append the records of a response to the log, which must end where the entry fetched.
+
+    ReplicaFetcherThread#processPartitionData. Raises IllegalStateError otherwise.
+    """
     if entry.fetch_offset != log.end:
         raise IllegalStateError(f"fetch offset: expected the log end {log.end}; seen {entry.fetch_offset}")
     return append_records_to_follower(setup, log, response.records, entry.current_leader_epoch, last_is_corrupt=corrupt)
@@ -356,6 +378,7 @@ def append_records_to_follower(
     """Append fetched batches. Partition#appendRecordsToFollowerOrFutureReplica.
 
     An empty log whose start lies inside what was fetched starts again at the first batch's base (KAFKA-6975).
+    `last_is_corrupt`: the checksum of the last batch does not match.
     """
     try:
         return log_.append_as_follower(setup, log, batches, leader_epoch, last_is_corrupt=last_is_corrupt)
@@ -374,9 +397,10 @@ def append_records_to_follower(
 
 
 def fetch_offset_and_truncate(setup: Setup, fetcher: Fetcher, leader_epoch: int, offsets: ListOffsets) -> Fetcher:
-    """Reset the fetch offset to the leader's offsets. AbstractFetcherThread#fetchOffsetAndTruncate.
+    """Go on at an offset that the leader has, after an out-of-range fetch. AbstractFetcherThread#fetchOffsetAndTruncate.
 
-    Raises FatalExitError where a release up to 2.0.0 would halt rather than lose records.
+    `offsets` are the leader's earliest and latest offset (ListOffsets). Raises FatalExitError where a release up to 2.0.0
+    would halt rather than lose records.
     """
     case, offset = setup.rules.out_of_range_reset(offsets.earliest, offsets.latest, fetcher.log.end)
     # The follower is ahead of its leader. With unclean election off that must not happen, so the broker stopped (up to
@@ -401,14 +425,15 @@ def fetch_offset_and_truncate(setup: Setup, fetcher: Fetcher, leader_epoch: int,
 def _handle_out_of_range(
     setup: Setup, fetcher: Fetcher, entry: PartitionFetchState, in_flight: FetchResponseInFlight
 ) -> Fetcher:
-    """Handle OFFSET_OUT_OF_RANGE. AbstractFetcherThread#handleOutOfRangeError."""
+    """Handle the error OFFSET_OUT_OF_RANGE: reset the entry, or back off. AbstractFetcherThread#handleOutOfRangeError."""
+    # The leader did not answer the ListOffsets requests that the follower then sends.
     if in_flight.offsets is None:
         return delay(fetcher)
     error = in_flight.offsets.error(fetcher.log.end)
     if error == FENCED_LEADER_EPOCH:
-        fetcher, moved_on = on_partition_fenced(setup, fetcher, in_flight.request_epoch)
+        fetcher, may_retry = on_partition_fenced(setup, fetcher, in_flight.request_epoch)
         # A fenced ListOffsets of an older epoch is retried without delay: the entry already has the new epoch.
-        return fetcher if moved_on else delay(fetcher)
+        return fetcher if may_retry else delay(fetcher)
     if error != NONE:
         return delay(fetcher)
     try:
@@ -430,7 +455,7 @@ def _handle_out_of_range(
 
 
 class RemoteSegment(NamedTuple):
-    """A remote segment, last offset inclusive, and the epochs of the log up to its end."""
+    """A remote segment, last offset inclusive, and (epoch, start offset) of the log's leader epochs up to its end."""
 
     base: int
     last: int
@@ -451,12 +476,13 @@ class LeaderOffsets(NamedTuple):
 
 
 def is_in_remote_storage(log: Log, offset: int) -> bool:
-    """Return whether an offset is below the first local segment and not below the log start."""
+    """Return whether an offset is in remote storage only: not below the log start, but below the first local segment."""
     return log.start <= offset < log.segments[0]
 
 
 def target_epoch(leader: LeaderOffsets) -> int:
-    """Return the epoch of the last offset that is not local at the leader. TierStateMachine#buildRemoteLogAuxState."""
+    """Return the epoch of the offset just below the leader's first local one. TierStateMachine#buildRemoteLogAuxState."""
+    # There is no epoch before 0.
     if leader.earliest_local_epoch == 0:
         return 0
     epoch, end = leader.previous
@@ -473,20 +499,26 @@ def start_after_remote_storage(
     *,
     enabled: bool = True,
 ) -> Fetcher:
-    """Begin after remote storage. TierStateMachine#start; the caller delays the partition when this raises."""
+    """Begin behind what the leader has in remote storage only, copying nothing. TierStateMachine#start (KIP-405).
+
+    The log begins anew after the remote segment that holds the offset below the leader's first local one, with that
+    segment's epochs. `segments` are those in remote storage; `enabled`: this broker uses it, too. Raises RemoteStorageError
+    otherwise, or if there is no such segment; the caller then delays the partition.
+    """
     if not enabled:
         raise RemoteStorageError("remote storage: expected to be enabled here as at the leader; seen disabled")
-    epoch, wanted = target_epoch(leader), leader.earliest_local - 1
+    epoch, last_remote = target_epoch(leader), leader.earliest_local - 1
+    # Segments of a deposed leader may hold the same offset in another epoch.
     segment = next(
         (
             candidate
             for candidate in segments
-            if candidate.base <= wanted <= candidate.last and _epoch_at(setup, candidate, wanted) == epoch
+            if candidate.base <= last_remote <= candidate.last and _epoch_at(setup, candidate, last_remote) == epoch
         ),
         None,
     )
     if segment is None:
-        raise RemoteStorageError(f"remote segment: expected one with offset {wanted} in epoch {epoch}; seen none")
+        raise RemoteStorageError(f"remote segment: expected one with offset {last_remote} in epoch {epoch}; seen none")
     next_offset = segment.last + 1
     log = log_.truncate_fully_and_start_at(fetcher.log, next_offset, leader.log_start)
     cache = epoch_cache.assign_all(
@@ -498,5 +530,6 @@ def start_after_remote_storage(
 
 
 def _epoch_at(setup: Setup, segment: RemoteSegment, offset: int) -> int:
-    epochs, starts = [e for e, _ in segment.epochs], [s for _, s in segment.epochs]
+    """Return the leader epoch that a remote segment's epochs give for an offset."""
+    epochs, starts = [epoch for epoch, _ in segment.epochs], [start for _, start in segment.epochs]
     return setup.rules.epoch_for_offset(epochs, starts, offset)

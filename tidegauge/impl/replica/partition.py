@@ -1,10 +1,17 @@
 """Partition: role changes, appends and fetches at one replica.
 
+A leader's `remotes` are what it remembers of each other replica: above all the *recorded* log end, the offset of its last
+fetch. A *proposal* is an ISR that the leader asks the controller for (AlterPartition); it is the pending part of
+`partition.state` until the response, and the *maximal* ISR includes a member that it adds.
+
 Rules of this file
 
 1. Functions take the partition and return the changed one. An error a request is answered with is a code in the response.
-2. `now` is the leader's clock in ms, `metadata` its metadata cache: both are handed in.
-3. Source: kafka.cluster.Partition.
+2. `now` is the leader's clock in ms, `metadata` its metadata cache: both are handed in. `setup` has the rules and the
+   switches of a release: a branch on `setup.profile` is where releases differ.
+3. The high watermark moves when the log grew, when a recorded log end changed, when an ISR was committed, and on becoming
+   leader: never by time alone.
+4. Source: kafka.cluster.Partition.
 """
 
 from tidegauge.impl import messages
@@ -28,25 +35,14 @@ from tidegauge.impl.storage import log as log_
 from tidegauge.impl.storage.log import AppendInfo
 from tidegauge.impl.storage.producer_state import read_bound
 
-# The high watermark and the in-sync replicas at a leader.
-#
-# Rules of this part
-#
-# 1. The high watermark moves when the log grew, when a follower's recorded end changed, when the ISR was committed, and on
-#    becoming leader: never by time alone. Callers of `maybe_increment_leader_hw` are those places.
-# 2. One proposal is pending at a time; only the controller's response or new metadata ends it.
-# 3. `now` is the leader's clock in ms, `metadata` its metadata cache: both are handed in.
-# 4. Source: kafka.cluster.Partition.
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # High watermark
 
 
 def is_isr_eligible(setup: Setup, partition: Partition, broker_id: int, metadata: messages.BrokerStates) -> bool:
-    """Return whether a replica may join: not fenced or shutting down (KIP-841), same incarnation (KIP-903).
+    """Return whether a replica may join the ISR, as far as the metadata cache says. Partition#isReplicaIsrEligible.
 
-    Partition#isReplicaIsrEligible.
+    It must be alive; since KIP-841 not fenced or shutting down; since KIP-903 the incarnation (broker epoch) that fetched.
     """
     entry = remote(partition, broker_id)
     broker = next((b for b in metadata if b.broker_id == broker_id), None)
@@ -64,25 +60,31 @@ def is_isr_eligible(setup: Setup, partition: Partition, broker_id: int, metadata
 
 
 def is_under_min_isr(setup: Setup, partition: Partition) -> bool:
-    """Partition#isUnderMinIsr."""
+    """Return whether this leader's committed ISR is smaller than min.insync.replicas. Partition#isUnderMinIsr."""
     return partition.is_leader and setup.rules.under_min_isr(
-        len(partition.state.isr), setup.min_insync_replicas, _cap(setup, partition)
+        len(partition.state.isr), setup.min_insync_replicas, _most_required(setup, partition)
     )
 
 
 def is_at_min_isr(setup: Setup, partition: Partition) -> bool:
     """Return whether one member less would be too few. Partition#isAtMinIsr."""
-    effective = min(setup.min_insync_replicas, _cap(setup, partition))
+    effective = min(setup.min_insync_replicas, _most_required(setup, partition))
     return partition.is_leader and len(partition.state.isr) == effective
 
 
-def _cap(setup: Setup, partition: Partition) -> int:
-    """Return the upper bound of min.insync.replicas: the number of replicas since KAFKA-15583. Partition#effectiveMinIsr."""
+def _most_required(setup: Setup, partition: Partition) -> int:
+    """Return how many in-sync replicas can be required at most. Partition#effectiveMinIsr.
+
+    Since KAFKA-15583 (3.7) that is the number of replicas; before, min.insync.replicas itself.
+    """
     return len(partition.remotes) + 1 if setup.profile.blocks_under_min_isr else setup.min_insync_replicas
 
 
 def maybe_increment_leader_hw(setup: Setup, partition: Partition, metadata: messages.BrokerStates, now: int) -> Partition:
-    """Raise the high watermark to the lowest log end that counts. Partition#maybeIncrementLeaderHW."""
+    """Raise the leader's high watermark to the lowest log end that counts. Partition#maybeIncrementLeaderHW.
+
+    Its own log end counts, and the recorded log end of each replica that rules.counts_for_high_watermark says.
+    """
     too_few = setup.profile.blocks_under_min_isr and is_under_min_isr(setup, partition)
     # A proposed member may already be in the controller's ISR and be elected next, so it holds the high watermark back
     # (2.7).
@@ -106,9 +108,12 @@ def maybe_increment_leader_hw(setup: Setup, partition: Partition, metadata: mess
 
 
 def check_enough_replicas_reach_offset(setup: Setup, partition: Partition, required: int) -> tuple[bool, int]:
-    """Return whether an acks=all produce is answered, and its error. Partition#checkEnoughReplicasReachOffset."""
+    """Return (whether the records of an acks=all produce are committed, error). Partition#checkEnoughReplicasReachOffset.
+
+    `required` is the offset where its records end. The produce is answered unless this is (False, NONE).
+    """
     members = len(partition.state.maximal_isr)
-    too_few = setup.rules.under_min_isr(members, setup.min_insync_replicas, _cap(setup, partition))
+    too_few = setup.rules.under_min_isr(members, setup.min_insync_replicas, _most_required(setup, partition))
     return setup.rules.produce_response(partition.log.hw, required, partition.is_leader, too_few)
 
 
@@ -123,7 +128,7 @@ def low_watermark(partition: Partition, metadata: messages.BrokerStates) -> int:
 
 
 def maybe_expand_isr(setup: Setup, partition: Partition, broker_id: int, metadata: messages.BrokerStates) -> Partition:
-    """Propose to add a replica that has caught up. Partition#maybeExpandIsr."""
+    """Propose to add the replica on `broker_id` to the ISR if it has caught up and is eligible. Partition#maybeExpandIsr."""
     entry = remote(partition, broker_id)
     # One proposal at a time: the controller compares partition epochs, so a second one would be refused anyway.
     if entry is None or partition.state.is_inflight or broker_id in partition.state.isr:
@@ -140,14 +145,16 @@ def maybe_expand_isr(setup: Setup, partition: Partition, broker_id: int, metadat
 
 
 def out_of_sync_replicas(setup: Setup, partition: Partition, now: int) -> tuple[int, ...]:
-    """Return the ISR members that have not caught up in time. Partition#getOutOfSyncReplicas."""
+    """Return the ISR members that have not caught up within replica.lag.time.max.ms. Partition#getOutOfSyncReplicas."""
+    # While a proposal is pending there can be no second one, so nobody is looked for.
     if not partition.is_leader or partition.state.is_inflight:
         return ()
-    candidates = [b for b in partition.state.isr if b != partition.broker_id]
-    return tuple(b for b in candidates if not _in_sync(setup, partition, b, now))
+    followers = [b for b in partition.state.isr if b != partition.broker_id]
+    return tuple(b for b in followers if not _is_in_sync(setup, partition, b, now))
 
 
-def _in_sync(setup: Setup, partition: Partition, broker_id: int, now: int) -> bool:
+def _is_in_sync(setup: Setup, partition: Partition, broker_id: int, now: int) -> bool:
+    """Return whether a replica is assigned and has caught up in time."""
     entry = remote(partition, broker_id)
     return entry is not None and replica_.is_caught_up(setup, entry, partition.log.end, now)
 
@@ -158,13 +165,16 @@ def prepare_isr_shrink(partition: Partition, out_of_sync: tuple[int, ...]) -> Pa
 
 
 def maybe_shrink_isr(setup: Setup, partition: Partition, now: int) -> Partition:
-    """Check for lagging members, every replica.lag.time.max.ms / 2. Partition#maybeShrinkIsr."""
+    """Propose an ISR without the members that lag, if any. Partition#maybeShrinkIsr, every replica.lag.time.max.ms / 2."""
     out_of_sync = out_of_sync_replicas(setup, partition, now)
     return prepare_isr_shrink(partition, out_of_sync) if out_of_sync else partition
 
 
 def alter_partition_request(partition: Partition, own_epoch: int = UNDEFINED) -> messages.AlterPartitionRequest:
-    """Build the request of a pending proposal, with each member's broker epoch. Partition#submitAlterPartition."""
+    """Build the request of a pending proposal, with each member's broker epoch. Partition#submitAlterPartition.
+
+    `own_epoch` is the leader's broker epoch; a follower's is that of its last fetch, UNDEFINED before one.
+    """
     proposed = partition.state.proposed_isr
     broker_epochs = {r.broker_id: r.broker_epoch for r in partition.remotes} | {partition.broker_id: own_epoch}
     epochs = tuple(UNDEFINED if (epoch := broker_epochs.get(b)) is None else epoch for b in proposed)
@@ -181,9 +191,10 @@ def handle_alter_partition_response(
     metadata: messages.BrokerStates,
     now: int,
 ) -> tuple[Partition, bool]:
-    """Handle the controller's response; also return whether to send the request again. #handleAlterPartitionUpdate, #Error.
+    """Handle the controller's response to the proposal `proposed`; also return whether to send the request again.
 
-    "Is it the proposed state" is equality by content, so an identical proposal sent again is matched by the old response.
+    Partition#handleAlterPartitionUpdate, #handleAlterPartitionError. States are compared by content, so an old response also
+    matches an identical proposal that was made later.
     """
     # Metadata of a new leader epoch has replaced the proposal meanwhile.
     if partition.state != proposed:
@@ -217,16 +228,17 @@ def make_leader(
     metadata: messages.BrokerStates,
     now: int,
 ) -> tuple[Partition, bool]:
-    """Apply metadata that names this broker leader; also return whether it was none before. Partition#makeLeader.
+    """Apply metadata that names this broker leader; also return whether it became leader by it. Partition#makeLeader.
 
-    Nothing is truncated and the high watermark stays: an uncommitted tail may still be committed. The leader's pending
-    proposal is dropped, even by metadata that it has read already (finding F3).
+    `assignment` are the broker ids of all replicas. Nothing is truncated and the high watermark stays: an uncommitted tail
+    may still be committed. The leader's pending proposal is dropped, even by metadata that it has read already (finding F3).
     """
+    # Metadata of an older partition epoch arrived late.
     if partition_epoch < partition.partition_epoch:
         return partition, False
     was_leader = partition.is_leader
-    again = was_leader and (leader_epoch, partition_epoch) == (partition.leader_epoch, partition.partition_epoch)
-    if again and not setup.profile.reads_equal_partition_epoch:
+    is_known = was_leader and (leader_epoch, partition_epoch) == (partition.leader_epoch, partition.partition_epoch)
+    if is_known and not setup.profile.reads_equal_partition_epoch:
         return partition, False
     remote_of = {r.broker_id: r for r in partition.remotes}
     remotes = tuple(remote_of.get(b, Replica(b)) for b in assignment if b != partition.broker_id)
@@ -259,10 +271,12 @@ def make_leader(
 
 
 def make_follower(partition: Partition, leader_id: int, leader_epoch: int, partition_epoch: int) -> tuple[Partition, bool]:
-    """Apply metadata that names another leader, or none; also return whether the leader epoch grew. Partition#makeFollower.
+    """Apply metadata that names another leader (or UNDEFINED: none). Partition#makeFollower.
 
-    Only then are fetchers restarted (KAFKA-13790), whatever the leader's id. Without a log none is.
+    Also return whether the fetcher has to be restarted: if the leader epoch grew, whatever the leader's id is
+    (KAFKA-13790), and if there is a log. What the broker remembered as a leader is forgotten.
     """
+    # Metadata of an older partition epoch arrived late.
     if partition_epoch < partition.partition_epoch:
         return partition, False
     has_log = partition.has_log
@@ -284,28 +298,31 @@ def append_records_to_leader(
     transaction: messages.Transaction | None = None,
     producer: messages.Producer | None = None,
 ) -> tuple[Partition, int, AppendInfo]:
-    """Handle a produce request; return partition, error code and what was appended. Partition#appendRecordsToLeader."""
+    """Append a produced batch of `records` records; return (partition, error code, what was appended).
+
+    Partition#appendRecordsToLeader. `acks` -1 is all. `producer` is None for one that is not idempotent.
+    """
     if not partition.is_leader:
         return partition, NOT_LEADER_OR_FOLLOWER, AppendInfo()
     if acks == -1 and is_under_min_isr(setup, partition):
         return partition, NOT_ENOUGH_REPLICAS, AppendInfo()
-    log, written = partition.log, None
+    log, duplicate = partition.log, None
     if producer is not None:
-        error, written = producer_state.check_sequence(setup, log.batches, producer, records)
+        error, duplicate = producer_state.check_sequence(setup, log.batches, producer, records)
         if error != NONE:
             return partition, error, AppendInfo()
     # A batch that was sent again: UnifiedLog#append leaves the log alone and reports the offsets of the first copy.
-    if written is not None:
-        info = AppendInfo(written.base, written.last, written.epoch, 0)
+    if duplicate is not None:
+        info = AppendInfo(duplicate.base, duplicate.last, duplicate.epoch, 0)
     else:
         log, info = log_.append_as_leader(setup, log, records, partition.leader_epoch, transaction, producer)
     return maybe_increment_leader_hw(setup, partition._replace(log=log), metadata, now), NONE, info
 
 
 def delete_records(setup: Setup, partition: Partition, offset: int) -> tuple[Partition, int, int]:
-    """Raise the log start; return partition, error code and requested offset. Partition#deleteRecordsOnLeader.
+    """Raise the leader's log start to `offset`. Partition#deleteRecordsOnLeader.
 
-    `offset` UNDEFINED stands for the high watermark.
+    Return (partition, error code, requested offset): an `offset` of UNDEFINED requests the high watermark.
     """
     if not partition.is_leader:
         return partition, NOT_LEADER_OR_FOLLOWER, UNDEFINED
@@ -324,14 +341,20 @@ def delete_records(setup: Setup, partition: Partition, offset: int) -> tuple[Par
 
 
 def _serves(partition: Partition, *, only_leader: bool) -> bool:
-    """Return whether a request of the right epoch is served: role and log. Partition#getLocalLog."""
+    """Return whether the replica serves a request of the right epoch: it has a log, and the role that is required.
+
+    Partition#getLocalLog. Not `only_leader`: a follower serves the request, too.
+    """
     return partition.has_log and (partition.is_leader or not only_leader)
 
 
 def last_offset_for_leader_epoch(
     setup: Setup, partition: Partition, current_leader_epoch: int, requested: int, *, only_leader: bool = True
 ) -> tuple[int, int, int]:
-    """Answer OffsetsForLeaderEpoch with (error, epoch, end offset). Partition#lastOffsetForLeaderEpoch."""
+    """Handle OffsetsForLeaderEpoch: return (error, epoch, end offset). Partition#lastOffsetForLeaderEpoch.
+
+    `requested` is the epoch whose end is asked for, `current_leader_epoch` the one that the sender is in.
+    """
     serves = _serves(partition, only_leader=only_leader)
     error = setup.rules.request_error(current_leader_epoch, partition.leader_epoch, serves, setup.profile.fencing)
     if error != NONE:
@@ -348,7 +371,11 @@ def fetch_offset_for_timestamp(
     isolation: messages.Isolation,
     only_leader: bool,
 ) -> messages.ListedOffset:
-    """Answer ListOffsets, up to where this requester may read. Partition#fetchOffsetForTimestamp."""
+    """Handle ListOffsets: return the offset that `spec` names. Partition#fetchOffsetForTimestamp.
+
+    `isolation` says how far the requester may read, and so what the latest offset is. Not `only_leader`: a follower answers,
+    too.
+    """
     serves = _serves(partition, only_leader=only_leader)
     error = setup.rules.request_error(current_leader_epoch, partition.leader_epoch, serves, setup.profile.fencing)
     if error != NONE:
@@ -365,6 +392,7 @@ def fetch_offset_for_timestamp(
         epoch, start = epoch_cache.earliest_entry(cache) or (UNDEFINED, UNDEFINED)
         # An entry that begins behind the log start does not say the epoch of the record there.
         return messages.ListedOffset(NONE, log.start, epoch if start <= log.start else UNDEFINED)
+    # EARLIEST_LOCAL: what lies before the first local segment is in remote storage (KIP-405).
     local = max(log.start, log.segments[0])
     return messages.ListedOffset(NONE, local, epoch_cache.epoch_for_offset(setup, cache, local))
 
@@ -384,8 +412,9 @@ def fetch_records(
     """Serve a fetch: fence, find divergence, read, and update a follower's state. Partition#fetchRecords.
 
     The response carries the high watermark from before this fetch counted, so a follower learns the effect of its own
-    fetch one response later. A diverging fetch changes nothing at the leader. A follower reads to the log end;
-    `update` is off when a delayed fetch is read again, `only_leader` when a consumer may read from a follower (KIP-392).
+    fetch one response later. A diverging fetch changes nothing at the leader. `isolation` is where the read ends: for a
+    follower at the log end. Not `update`: a delayed fetch is read again, and its follower's state was updated before. Not
+    `only_leader`: a consumer may read from a follower (KIP-392).
     """
     entry = remote(partition, request.replica_id)
     error = setup.rules.fetch_error(
@@ -433,15 +462,17 @@ def update_follower_fetch_state(
     metadata: messages.BrokerStates,
     now: int,
 ) -> tuple[Partition, int]:
-    """Record the fetch, then maybe expand the ISR, then maybe raise the HW. Partition#updateFollowerFetchState.
+    """Record a follower's fetch, then maybe expand the ISR, then maybe raise the HW. Partition#updateFollowerFetchState.
 
-    The order matters: an expansion proposed by this very fetch already holds the high watermark back.
+    `entry` is the follower's among `partition.remotes`, `leader_end` the leader's log end. Also return an error code. The
+    order matters: an expansion proposed by this very fetch already holds the high watermark back.
     """
-    alive = next((b.epoch for b in metadata if b.broker_id == request.replica_id), None)
-    both_known = UNDEFINED not in {request.replica_epoch, alive}
+    live_epoch = next((b.epoch for b in metadata if b.broker_id == request.replica_id), None)
+    both_defined = UNDEFINED not in {request.replica_epoch, live_epoch}
     # KIP-903: an older incarnation may have lost its disk since; its fetch must not move the recorded log end.
-    if setup.profile.rejects_stale_fetch and both_known and alive is not None and request.replica_epoch < alive:
+    if setup.profile.rejects_stale_fetch and both_defined and live_epoch is not None and request.replica_epoch < live_epoch:
         return partition, NOT_LEADER_OR_FOLLOWER
+    # A position look-up of the fetch offset returns the base of its batch (KAFKA-17803).
     batch_base = log_.batch_base_at(partition.log, request.fetch_offset) if setup.profile.hw_rounded_to_batches else None
     offset = request.fetch_offset if batch_base is None else batch_base
     updated = replica_.update_fetch_state(setup, entry, offset, request.log_start, now, leader_end, request.replica_epoch)

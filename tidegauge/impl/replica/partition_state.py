@@ -1,4 +1,9 @@
-"""The state that a broker has of one partition, and what its leader remembers of each other replica."""
+"""The state that a broker has of one partition, and what its leader remembers of each other replica.
+
+The *committed* ISR is the one that the controller registered last, as far as this leader has read. A leader *proposes*
+another one with AlterPartition; until the response the proposal is pending, and the *maximal* ISR (the committed members
+and the one that is to be added) decides what is committed. `now` is the leader's clock in ms.
+"""
 
 from typing import NamedTuple
 
@@ -28,7 +33,10 @@ class Replica(NamedTuple):
 
 
 def reset_replica_state(replica: Replica, now: int, leader_end: int, *, forgets: bool, in_isr: bool) -> Replica:
-    """Reset the entry for a new leader epoch. Replica#resetReplicaState; `forgets` is rules.forgets_log_ends."""
+    """Reset what a leader remembers of a replica, as it starts a new leader epoch. Replica#resetReplicaState.
+
+    `forgets`: it also forgets the recorded log end (rules.forgets_log_ends). `leader_end` is the leader's log end.
+    """
     # ISR members get a full lag interval from the election on, or a new leader would shrink its ISR at once.
     caught_up = now if in_isr else 0
     if forgets:
@@ -41,7 +49,11 @@ def reset_replica_state(replica: Replica, now: int, leader_end: int, *, forgets:
 def update_fetch_state(
     setup: Setup, replica: Replica, fetch_offset: int, log_start: int, now: int, leader_end: int, broker_epoch: int
 ) -> Replica:
-    """Record an accepted fetch. Replica#updateFetchStateOrThrow."""
+    """Record an accepted fetch of a replica. Replica#updateFetchStateOrThrow.
+
+    `fetch_offset`, `log_start` and `broker_epoch` are the follower's, from its request; `leader_end` is the leader's log
+    end.
+    """
     return Replica(
         replica.broker_id,
         log_end=fetch_offset,
@@ -61,7 +73,7 @@ def update_fetch_state(
 
 
 def is_caught_up(setup: Setup, replica: Replica, leader_end: int, now: int) -> bool:
-    """Return whether it has fetched up to the log end within replica.lag.time.max.ms. Replica#isCaughtUp."""
+    """Return whether a replica has fetched up to the leader's log end within replica.lag.time.max.ms. Replica#isCaughtUp."""
     return setup.rules.is_caught_up(
         replica.log_end, leader_end, now, replica.last_caught_up_time, setup.replica_lag_time_max_ms
     )
@@ -122,10 +134,10 @@ class Partition(NamedTuple):
 
     @property
     def is_leader(self) -> bool:
-        """Partition#isLeader."""
+        """Whether this broker leads it, as far as it has read the metadata. Partition#isLeader."""
         return self.leader_id == self.broker_id
 
 
 def remote(partition: Partition, broker_id: int) -> Replica | None:
-    """Return the entry of another replica, None when it is not assigned."""
+    """Return what the leader remembers of the replica on `broker_id`, None if the partition has none there."""
     return next((r for r in partition.remotes if r.broker_id == broker_id), None)

@@ -1,5 +1,9 @@
 """Requests at a broker: Produce, ListOffsets, OffsetsForLeaderEpoch, DeleteRecords, Fetch.
 
+A function that handles a request takes the broker's `ReplicaManager` and returns the changed one. `request` is the number of
+the request, by which its response is found in `answered`, now or, if the request waits (impl.server.purgatory), later.
+`now` is the broker's clock in ms. ListOffsets and OffsetsForLeaderEpoch change nothing, and return their responses.
+
 Rules of produce requests
 
 1. An acks other than -1, 0, 1 appends nothing. Otherwise partitions are independent: one may fail while others are written.
@@ -68,23 +72,29 @@ def append_records(
     *,
     internal_topics_allowed: bool = False,
 ) -> ReplicaManager:
-    """Handle a produce request; the response is in `answered`, now or later. ReplicaManager#appendRecords."""
+    """Handle a produce request, one batch for each partition in `produced`. ReplicaManager#appendRecords.
+
+    `acks` -1 is all. `internal_topics_allowed`: a coordinator of this broker sends it.
+    """
     if acks not in VALID_ACKS:
         refused = FrozenMap((tp, PartitionAppend(errors.INVALID_REQUIRED_ACKS)) for tp in produced)
         return purgatory.send_response(manager, ProduceResponse(request, refused))
-    manager, appended, moved = append_to_local_log(setup, manager, acks, produced, now, internal_topics_allowed)
+    manager, appended, hw_raised = append_to_local_log(setup, manager, acks, produced, now, internal_topics_allowed)
     manager = _respond_or_wait(setup, manager, request, acks, now + timeout_ms, appended, now)
     for tp, (response, _) in appended.items():
         if response.error == NONE:
             # After the response is sent or delayed, so that a request can be completed by its own append.
-            manager = purgatory.check_after_append(setup, manager, tp, now, hw_incremented=tp in moved)
+            manager = purgatory.check_after_append(setup, manager, tp, now, hw_incremented=tp in hw_raised)
     return manager
 
 
 def _respond_or_wait(
     setup: Setup, manager: ReplicaManager, request: int, acks: int, deadline: int, appended: AppendResults, now: int
 ) -> ReplicaManager:
-    """Send the response, or let the request wait in the purgatory until `deadline`."""
+    """Send the response to a produce request, or let the request wait in the purgatory until `deadline`.
+
+    `appended` has the response and the last offset appended by partition.
+    """
     failed = [response.error != NONE for response, _ in appended.values()]
     # One appended partition is enough to wait (ReplicaManager#delayedProduceRequestRequired).
     if acks == -1 and not all(failed):
@@ -97,12 +107,15 @@ def _respond_or_wait(
 def append_to_local_log(
     setup: Setup, manager: ReplicaManager, acks: int, produced: ProducedBatches, now: int, internal_topics_allowed: bool
 ) -> tuple[ReplicaManager, AppendResults, frozenset[TopicPartition]]:
-    """Append to each partition led here; also return whose high watermark advanced. ReplicaManager#appendToLocalLog."""
+    """Append each produced batch to its partition, if it is led here. ReplicaManager#appendToLocalLog.
+
+    Return (manager, response and last offset appended by partition, partitions whose high watermark rose by the append).
+    """
     appended: AppendResults = FrozenMap()
-    moved: frozenset[TopicPartition] = frozenset()
+    hw_raised: frozenset[TopicPartition] = frozenset()
     for tp, batch in produced.items():
         manager = count_events(manager, tp, total_produce_requests=1)
-        error = _refusal(manager, tp, internal_topics_allowed)
+        error = _topic_error(manager, tp, internal_topics_allowed)
         before = online_partition(manager, tp)
         if error != NONE or before is None:
             appended = appended.put(tp, (PartitionAppend(error), UNDEFINED))
@@ -119,7 +132,7 @@ def append_to_local_log(
         )
         # Kafka validates the records before the producer's sequence, so a bad batch hides a producer error.
         if error == NONE or error in PRODUCER_ERRORS:
-            error = _bad_batch(manager, batch) or error
+            error = _batch_error(manager, batch) or error
             if error == errors.MESSAGE_TOO_LARGE:
                 manager = count_events(manager, tp, bytes_rejected=_size(manager, batch))
         if error in COUNTED_AS_FAILED:
@@ -131,25 +144,27 @@ def append_to_local_log(
             continue
         manager = with_partition(manager, tp, after)
         manager = count_events(manager, tp, bytes_in=_size(manager, batch), messages_in=batch.records)
-        moved |= {tp} if after.log.hw > before.log.hw else frozenset()
+        hw_raised |= {tp} if after.log.hw > before.log.hw else frozenset()
         appended = appended.put(tp, (PartitionAppend(NONE, info.first, after.log.start), info.last))
-    return manager, appended, moved
+    return manager, appended, hw_raised
 
 
 def _size(manager: ReplicaManager, batch: ProducedBatch) -> int:
+    """Return the bytes of a produced batch, which do not depend on its offsets."""
     return size_in_bytes(manager, (Batch(0, batch.records - 1, 0),))
 
 
-def _refusal(manager: ReplicaManager, tp: TopicPartition, internal_topics_allowed: bool) -> int:
+def _topic_error(manager: ReplicaManager, tp: TopicPartition, internal_topics_allowed: bool) -> int:
+    """Return the error of a produce to a partition that may not be written by clients, or is not online here; else NONE."""
     if tp.topic in INTERNAL_TOPICS and not internal_topics_allowed:
         return errors.INVALID_TOPIC_EXCEPTION
     return partition_error(manager, tp)
 
 
-def _bad_batch(manager: ReplicaManager, batch: ProducedBatch) -> int:
-    """Return the error of a batch: message.max.bytes, then checksum, then segment.bytes. #analyzeAndValidateRecords.
+def _batch_error(manager: ReplicaManager, batch: ProducedBatch) -> int:
+    """Return the error of a batch that is too large or corrupt, else NONE. UnifiedLog#analyzeAndValidateRecords.
 
-    Leadership and min.insync.replicas are tested before the records are read.
+    The order is Kafka's: message.max.bytes, then the checksum, then segment.bytes.
     """
     size = _size(manager, batch)
     if size > manager.settings.number("message.max.bytes"):
@@ -177,17 +192,21 @@ def list_offsets(
     *,
     read_committed: bool = False,
 ) -> FrozenMap[TopicPartition, messages.ListedOffset]:
-    """Answer ListOffsets; a replica id of UNDEFINED is a consumer's. ReplicaManager#fetchOffset."""
+    """Handle ListOffsets: return the response of each partition. ReplicaManager#fetchOffset.
+
+    A `replica_id` of UNDEFINED is a consumer's, whose isolation says how far it may read; a broker may read to the log end.
+    """
     isolation = messages.Isolation.TXN_COMMITTED if read_committed else messages.Isolation.HIGH_WATERMARK
     if replica_id != UNDEFINED:
         isolation = messages.Isolation.LOG_END
+    # A debugging replica may ask a follower.
     only_leader = replica_id != messages.DEBUGGING_REPLICA
     return FrozenMap(
-        (tp, _listed(setup, manager, tp, requested, isolation, only_leader)) for tp, requested in partitions.items()
+        (tp, _listed_offset(setup, manager, tp, requested, isolation, only_leader)) for tp, requested in partitions.items()
     )
 
 
-def _listed(
+def _listed_offset(
     setup: Setup,
     manager: ReplicaManager,
     tp: TopicPartition,
@@ -195,7 +214,7 @@ def _listed(
     isolation: messages.Isolation,
     only_leader: bool,
 ) -> messages.ListedOffset:
-    """Look the requested offset of one partition up."""
+    """Return one partition of a ListOffsets response: the requested offset, as far as `isolation` reaches, or an error."""
     partition = online_partition(manager, tp)
     if partition is None:
         return messages.ListedOffset(partition_error(manager, tp))
@@ -207,14 +226,17 @@ def _listed(
 def last_offset_for_leader_epoch(
     setup: Setup, manager: ReplicaManager, partitions: FrozenMap[TopicPartition, messages.OffsetsForLeaderEpochRequest]
 ) -> FrozenMap[TopicPartition, tuple[int, int, int]]:
-    """Answer OffsetsForLeaderEpoch with error, epoch and end offset of each. Only a leader answers."""
+    """Handle OffsetsForLeaderEpoch: return (error, epoch, end offset) of each partition. Only a leader answers.
+
+    ReplicaManager#lastOffsetForLeaderEpoch.
+    """
     return FrozenMap((tp, _end_of_epoch(setup, manager, tp, requested)) for tp, requested in partitions.items())
 
 
 def _end_of_epoch(
     setup: Setup, manager: ReplicaManager, tp: TopicPartition, requested: messages.OffsetsForLeaderEpochRequest
 ) -> tuple[int, int, int]:
-    """Return (error, epoch, end offset) of one partition."""
+    """Return (error, epoch, end offset) of one partition for OffsetsForLeaderEpoch; UNDEFINED where there is none."""
     partition = online_partition(manager, tp)
     if partition is None:
         return partition_error(manager, tp), UNDEFINED, UNDEFINED
@@ -240,21 +262,28 @@ def delete_records(
     *,
     internal_topics_allowed: bool = False,
 ) -> ReplicaManager:
-    """Handle DeleteRecords; the response is in `answered`, now or later. ReplicaManager#deleteRecords."""
+    """Handle DeleteRecords: raise log starts to `offsets`, -1 for the high watermark. ReplicaManager#deleteRecords.
+
+    The request waits until the low watermark, the lowest log start of all live replicas, has reached each offset.
+    """
     deleted: Deleted = FrozenMap()
     for tp, offset in offsets.items():
         manager, response, requested = _delete(setup, manager, tp, offset, internal_topics_allowed)
         deleted = deleted.put(tp, (response, requested))
+    # No partition has to wait for a follower.
     if not any(r.error == NONE and r.low_watermark < requested for r, requested in deleted.values()):
-        reported = FrozenMap((tp, response) for tp, (response, _) in deleted.items())
-        return purgatory.send_response(manager, messages.DeleteRecordsResponse(request, reported))
+        responses = FrozenMap((tp, response) for tp, (response, _) in deleted.items())
+        return purgatory.send_response(manager, messages.DeleteRecordsResponse(request, responses))
     return purgatory.watch_delete(manager, delayed_delete_records(request, now + timeout_ms, deleted), now)
 
 
 def _delete(
     setup: Setup, manager: ReplicaManager, tp: TopicPartition, offset: int, internal_topics_allowed: bool
 ) -> tuple[ReplicaManager, messages.PartitionDelete, int]:
-    """Delete in one partition; return its response, and the offset that the low watermark has to reach."""
+    """Raise the log start of one partition, if it is led here and may be written by clients.
+
+    Return (manager, response of the partition, offset that its low watermark has to reach).
+    """
     if tp.topic in messages.INTERNAL_TOPICS and not internal_topics_allowed:
         return manager, messages.PartitionDelete(INVALID_TOPIC_EXCEPTION), UNDEFINED
     partition = online_partition(manager, tp)
@@ -281,12 +310,12 @@ def _delete(
 def fetch_messages(
     setup: Setup, manager: ReplicaManager, request: int, params: FetchParams, fetches: Fetches, now: int
 ) -> ReplicaManager:
-    """Handle a fetch; the response is in `answered`, now or later. ReplicaManager#fetchMessages."""
+    """Handle a fetch of a follower or consumer: answer it at once, or let it wait. ReplicaManager#fetchMessages."""
     reading = FetchProgress(params.max_bytes)
     for tp, fetch in fetches.items():
         before = online_partition(manager, tp)
         manager, reading = read_next(setup, manager, params, reading, tp, fetch, now)
-        manager = _woken(setup, before, manager, tp, now)
+        manager = _check_after_fetch(setup, before, manager, tp, now)
     if is_immediate(params, reading.reads):
         done = FetchedPartitions(request, FrozenMap((tp, read.partition) for tp, read in reading.reads.items()))
         return purgatory.send_response(manager, done)
@@ -295,7 +324,10 @@ def fetch_messages(
 
 
 def is_immediate(params: FetchParams, reads: FrozenMap[TopicPartition, LogReadResult]) -> bool:
-    """Return whether the fetch is answered at once."""
+    """Return whether a fetch with these results is answered at once, rather than waits for minBytes.
+
+    It is if it may not wait, names no partition or has read enough, or for an error, a divergence or a preferred replica.
+    """
     partitions = [read.partition for read in reads.values()]
     readable = sum(read.size for read in reads.values())
     return (
@@ -308,8 +340,13 @@ def is_immediate(params: FetchParams, reads: FrozenMap[TopicPartition, LogReadRe
     )
 
 
-def _woken(setup: Setup, before: Partition | None, manager: ReplicaManager, tp: TopicPartition, now: int) -> ReplicaManager:
-    """Wake what waits when a follower's fetch raised the high or low watermark. Partition#updateFollowerFetchState."""
+def _check_after_fetch(
+    setup: Setup, before: Partition | None, manager: ReplicaManager, tp: TopicPartition, now: int
+) -> ReplicaManager:
+    """Check the requests that wait for `tp` if a follower's fetch has raised its high or low watermark.
+
+    Partition#updateFollowerFetchState. `before` is the partition before the fetch, None if it was not online.
+    """
     after = online_partition(manager, tp)
     if before is None or after is None:
         return manager

@@ -1,5 +1,11 @@
 """Requests that wait: when they are checked again, and how they end.
 
+A *delayed* operation (`DelayedProduce`, `DelayedFetch`, `DelayedDeleteRecords`) is a request that cannot be answered yet,
+with a *status* for each of its partitions: what it waits for there. For a produce and a DeleteRecords the status also has
+the partition's response, with the error REQUEST_TIMED_OUT as long as it waits (`acks_pending`). To *check* an operation is
+Kafka's tryComplete: it is answered if it is complete. Functions take the broker's `ReplicaManager` and return the changed
+one; `now` and a `deadline` are times on its clock in ms.
+
 Rules of this file
 
 1. Requests wait under the key of each partition. A higher high watermark or low watermark has all of a partition's checked,
@@ -49,32 +55,40 @@ from tidegauge.impl.topic_partition import TopicPartition
 
 
 COMPLETES = -1
-"""The partition completes the fetch whatever the others have."""
+"""In place of a number of bytes: the partition completes the fetch, whatever the others have."""
 
 
 def is_satisfied(setup: Setup, manager: ReplicaManager, delayed: DelayedFetch) -> tuple[ReplicaManager, bool]:
-    """Return whether the fetch is answered now; looking a high watermark up may change the manager."""
+    """Return whether a fetch that waits is answered now. DelayedFetch#tryComplete.
+
+    It is if one partition completes it, or all together have minBytes. The manager changes where a high watermark has to be
+    looked up, which may round it to a batch.
+    """
     available = 0
     for tp, status in delayed.statuses.items():
-        manager, size = _available(setup, manager, delayed.params, tp, status)
+        manager, size = _available_bytes(setup, manager, delayed.params, tp, status)
         if size == COMPLETES:
             return manager, True
         available += size
     return manager, available >= delayed.params.min_bytes
 
 
-def _available(
+def _available_bytes(
     setup: Setup, manager: ReplicaManager, params: FetchParams, tp: TopicPartition, status: manager_.FetchStatus
 ) -> tuple[ReplicaManager, int]:
-    """Return the bytes that a partition has ready, or COMPLETES. The letters are the cases of DelayedFetch#tryComplete."""
+    """Return the bytes that a partition has ready for a waiting fetch, or COMPLETES.
+
+    `status` is where the fetch stood when it was read. The letters are the cases in the comment of DelayedFetch#tryComplete.
+    """
     partition, request = manager_.online_partition(manager, tp), status.fetch.request
     if partition is None:
-        return manager, COMPLETES  # B, C, D
+        return manager, COMPLETES  # B, C, D: the partition is gone, or its log directory failed
+    # No epoch is asked for: only the errors of a request in that leader epoch matter.
     error, _, _ = partition_.last_offset_for_leader_epoch(
         setup, partition, request.current_leader_epoch, UNDEFINED, only_leader=params.only_leader
     )
     if error != NONE:
-        return manager, COMPLETES  # A, E
+        return manager, COMPLETES  # A, E: it does not lead any more, or is in another leader epoch
     partition = partition._replace(log=log_.locate_high_watermark(setup, partition.log))
     manager = manager_.with_partition(manager, tp, partition)
     log = partition.log
@@ -89,27 +103,29 @@ def _available(
     if status.offset < bound and not throttled:
         if status.segment < _bound_segment(partition, params):
             return manager, COMPLETES  # F: behind the segment that is written to
-        between = tuple(b for b in log.batches if status.offset <= b.base < bound)
-        size = min(manager_.size_in_bytes(manager, between), status.fetch.max_bytes)
+        readable = tuple(b for b in log.batches if status.offset <= b.base < bound)
+        size = min(manager_.size_in_bytes(manager, readable), status.fetch.max_bytes)
     return manager, COMPLETES if _has_diverged(setup, partition, status) else size  # H
 
 
 def _bound_segment(partition: Partition, params: FetchParams) -> int:
-    """Return the segment in which a read of this isolation ends."""
+    """Return the base offset of the segment in which a read of these parameters' isolation ends."""
     log = partition.log
     if params.isolation is Isolation.LOG_END:
         return log_.active_segment(log)
+    # Where the position of the high watermark is known, its segment is.
     if params.isolation is Isolation.TXN_COMMITTED or log.hw_segment == UNDEFINED:
         return log_.segment_of(log, read_bound(log, params.isolation))
     return log.hw_segment
 
 
 def _has_diverged(setup: Setup, partition: Partition, status: manager_.FetchStatus) -> bool:
-    """Return whether the leader's log no longer contains what the follower has fetched (case H)."""
+    """Return whether the leader's log no longer contains what the follower has fetched (case H of DelayedFetch)."""
     request = status.fetch.request
     if request.last_fetched_epoch == UNDEFINED or not setup.profile.truncation_on_fetch:
         return False
     epoch, end = log_.end_offset_for_epoch(setup, partition.log, request.last_fetched_epoch)
+    # The leader does not know the follower's epoch at all.
     if UNDEFINED in {epoch, end}:
         return True
     return epoch < request.last_fetched_epoch or end < request.fetch_offset
@@ -128,33 +144,40 @@ def _has_diverged(setup: Setup, partition: Partition, status: manager_.FetchStat
 def delayed_produce(
     request: int, deadline: int, appended: FrozenMap[TopicPartition, tuple[PartitionAppend, int]]
 ) -> DelayedProduce:
-    """Make the delayed operation: an appended partition waits, REQUEST_TIMED_OUT prepared; a failed one has its error."""
+    """Make the delayed operation of a produce request: partitions that were appended to wait, failed ones have their error.
+
+    `appended` has the response and the last offset appended by partition.
+    """
     return DelayedProduce(
         request, deadline, FrozenMap((tp, _produce_status(response, last)) for tp, (response, last) in appended.items())
     )
 
 
 def _produce_status(response: PartitionAppend, last: int) -> manager_.ProduceStatus:
+    """Return the status of a partition: one that waits has REQUEST_TIMED_OUT as its error, should the deadline come."""
     if response.error != NONE:
         return manager_.ProduceStatus(last + 1, response, acks_pending=False)
     return manager_.ProduceStatus(last + 1, response._replace(error=REQUEST_TIMED_OUT), acks_pending=True)
 
 
 def check_produce(setup: Setup, manager: ReplicaManager, delayed: DelayedProduce) -> DelayedProduce:
-    """Check every partition that still waits. DelayedProduce#tryComplete."""
+    """Return a produce with each waiting partition checked: it gets its response if it is committed or failed by now.
+
+    DelayedProduce#tryComplete.
+    """
     statuses = delayed.statuses
     for tp, status in statuses.items():
         if not status.acks_pending:
             continue
-        done, error = _reached(setup, manager, tp, status.required)
-        if done or error != NONE:
+        is_committed, error = _reached(setup, manager, tp, status.required)
+        if is_committed or error != NONE:
             response = status.response._replace(error=error)
             statuses = statuses.put(tp, manager_.ProduceStatus(status.required, response, acks_pending=False))
     return delayed._replace(statuses=statuses)
 
 
 def _reached(setup: Setup, manager: ReplicaManager, tp: TopicPartition, required: int) -> tuple[bool, int]:
-    """Return whether the high watermark has reached the required offset, and the error that ends the wait."""
+    """Return (whether the high watermark has reached the required offset, error); any error ends the wait."""
     partition = manager_.online_partition(manager, tp)
     if partition is None:
         return False, manager_.partition_error(manager, tp)
@@ -162,12 +185,12 @@ def _reached(setup: Setup, manager: ReplicaManager, tp: TopicPartition, required
 
 
 def is_produce_complete(delayed: DelayedProduce) -> bool:
-    """Return whether no partition waits."""
+    """Return whether no partition of a produce waits any more."""
     return not any(status.acks_pending for status in delayed.statuses.values())
 
 
 def produce_response(delayed: DelayedProduce) -> ProduceResponse:
-    """Build the response: at the deadline, partitions that still wait have timed out. DelayedProduce#onComplete."""
+    """Build the response; partitions that still wait, at the deadline, have timed out. DelayedProduce#onComplete."""
     return ProduceResponse(delayed.request, FrozenMap((tp, s.response) for tp, s in delayed.statuses.items()))
 
 
@@ -187,20 +210,24 @@ Deleted = FrozenMap[TopicPartition, tuple[PartitionDelete, int]]
 
 
 def delayed_delete_records(request: int, deadline: int, deleted: Deleted) -> DelayedDeleteRecords:
-    """Make the delayed operation: a truncated partition waits, REQUEST_TIMED_OUT prepared; a failed one has its error."""
+    """Make the delayed operation of a DeleteRecords request: partitions that were truncated wait, failed ones do not."""
     return DelayedDeleteRecords(
         request, deadline, FrozenMap((tp, _delete_status(response, offset)) for tp, (response, offset) in deleted.items())
     )
 
 
 def _delete_status(response: PartitionDelete, required: int) -> manager_.DeleteRecordsStatus:
+    """Return the status of a partition: one that waits has REQUEST_TIMED_OUT as its error, should the deadline come."""
     if response.error != NONE:
         return manager_.DeleteRecordsStatus(required, response, acks_pending=False)
     return manager_.DeleteRecordsStatus(required, response._replace(error=REQUEST_TIMED_OUT), acks_pending=True)
 
 
 def check_delete_records(manager: ReplicaManager, delayed: DelayedDeleteRecords) -> DelayedDeleteRecords:
-    """Check every partition that still waits. DelayedDeleteRecords#tryComplete."""
+    """Return a DeleteRecords with each waiting partition checked: it gets its response once the low watermark is there.
+
+    DelayedDeleteRecords#tryComplete. An error also ends the wait.
+    """
     statuses = delayed.statuses
     for tp, status in statuses.items():
         error, low_watermark = _low_watermark(manager, tp)
@@ -212,7 +239,10 @@ def check_delete_records(manager: ReplicaManager, delayed: DelayedDeleteRecords)
 
 
 def _low_watermark(manager: ReplicaManager, tp: TopicPartition) -> tuple[int, int]:
-    """Return an error, or the lowest log start of the partition's live replicas. DelayedDeleteRecords#tryComplete."""
+    """Return (error, low watermark), the lowest log start of the partition's live replicas; UNDEFINED with an error.
+
+    DelayedDeleteRecords#tryComplete.
+    """
     partition = manager_.online_partition(manager, tp)
     if partition is None:
         # The request itself would consult the metadata cache here; the delayed operation does not.
@@ -223,30 +253,33 @@ def _low_watermark(manager: ReplicaManager, tp: TopicPartition) -> tuple[int, in
 
 
 def is_delete_records_complete(delayed: DelayedDeleteRecords) -> bool:
-    """Return whether no partition waits."""
+    """Return whether no partition of a DeleteRecords waits any more."""
     return not any(status.acks_pending for status in delayed.statuses.values())
 
 
 def delete_records_response(delayed: DelayedDeleteRecords) -> DeleteRecordsResponse:
-    """Build the response: at the deadline, partitions that still wait have timed out. DelayedDeleteRecords#onComplete."""
+    """Build the response; partitions that still wait, at the deadline, have timed out. DelayedDeleteRecords#onComplete."""
     return DeleteRecordsResponse(delayed.request, FrozenMap((tp, s.response) for tp, s in delayed.statuses.items()))
 
 
 DelayedOperation = TypeVar("DelayedOperation", DelayedProduce, DelayedFetch, DelayedDeleteRecords)
 
 
-def send_response(manager: ReplicaManager, answered: ClientResponse) -> ReplicaManager:
-    """Record a response that leaves the broker."""
-    return manager._replace(answered=(*manager.answered, answered))
+def send_response(manager: ReplicaManager, response: ClientResponse) -> ReplicaManager:
+    """Record a response as one that leaves the broker: it is added to `answered`."""
+    return manager._replace(answered=(*manager.answered, response))
 
 
 def high_watermark_incremented(before: Partition, after: Partition) -> bool:
-    """Return whether a leader's step lets delayed operations be checked. Partition#tryCompleteDelayedRequests."""
+    """Return whether a step raised the high watermark, so that delayed operations have to be checked.
+
+    Partition#tryCompleteDelayedRequests.
+    """
     return after.log.hw > before.log.hw
 
 
 def low_watermark_incremented(manager: ReplicaManager, before: Partition, after: Partition) -> bool:
-    """Return whether a follower's fetch raised the low watermark. Partition#updateFollowerFetchState."""
+    """Return whether a follower's fetch raised the low watermark of its partition. Partition#updateFollowerFetchState."""
     # The low watermark is computed over all replicas, so Kafka does it only while a DeleteRecords waits.
     if not manager.deletes or not after.is_leader:
         return False
@@ -254,7 +287,7 @@ def low_watermark_incremented(manager: ReplicaManager, before: Partition, after:
 
 
 def check_produces(setup: Setup, manager: ReplicaManager, tp: TopicPartition) -> ReplicaManager:
-    """Check the produces that wait for `tp`."""
+    """Check the produces that wait for `tp`: those that are complete are answered and removed."""
     for request, waiting in manager.produces.items():
         if tp not in waiting.statuses:
             continue
@@ -267,7 +300,7 @@ def check_produces(setup: Setup, manager: ReplicaManager, tp: TopicPartition) ->
 
 
 def check_fetches(setup: Setup, manager: ReplicaManager, tp: TopicPartition, now: int) -> ReplicaManager:
-    """Check the fetches that wait for `tp`."""
+    """Check the fetches that wait for `tp`: those that are satisfied are read again, answered and removed."""
     for request, delayed in manager.fetches.items():
         # Completing one fetch may complete another one of this loop: its read can raise the high watermark.
         if request in manager.fetches and tp in delayed.statuses:
@@ -278,7 +311,7 @@ def check_fetches(setup: Setup, manager: ReplicaManager, tp: TopicPartition, now
 
 
 def check_deletes(manager: ReplicaManager, tp: TopicPartition) -> ReplicaManager:
-    """Check the DeleteRecords that wait for `tp`."""
+    """Check the DeleteRecords that wait for `tp`: those that are complete are answered and removed."""
     for request, waiting in manager.deletes.items():
         if tp not in waiting.statuses:
             continue
@@ -293,7 +326,10 @@ def check_deletes(manager: ReplicaManager, tp: TopicPartition) -> ReplicaManager
 
 
 def watch_produce(setup: Setup, manager: ReplicaManager, delayed: DelayedProduce, now: int) -> ReplicaManager:
-    """Add a produce; it ends at once if it is complete or has no time. DelayedOperationPurgatory#tryCompleteElseWatch."""
+    """Let a produce wait, or answer it if it is complete or its deadline has come.
+
+    DelayedOperationPurgatory#tryCompleteElseWatch.
+    """
     delayed = check_produce(setup, manager, delayed)
     if is_produce_complete(delayed) or delayed.deadline <= now:
         return send_response(manager, produce_response(delayed))
@@ -301,7 +337,7 @@ def watch_produce(setup: Setup, manager: ReplicaManager, delayed: DelayedProduce
 
 
 def watch_delete(manager: ReplicaManager, delayed: DelayedDeleteRecords, now: int) -> ReplicaManager:
-    """Add a DeleteRecords, likewise."""
+    """Let a DeleteRecords wait, or answer it if it is complete or its deadline has come. #tryCompleteElseWatch."""
     delayed = check_delete_records(manager, delayed)
     if is_delete_records_complete(delayed) or delayed.deadline <= now:
         return send_response(manager, delete_records_response(delayed))
@@ -309,7 +345,10 @@ def watch_delete(manager: ReplicaManager, delayed: DelayedDeleteRecords, now: in
 
 
 def watch_fetch(setup: Setup, manager: ReplicaManager, delayed: DelayedFetch, now: int) -> ReplicaManager:
-    """Add a fetch, likewise; others that wait for its partitions are not checked."""
+    """Let a fetch wait, or answer it if it is satisfied or its deadline has come. #tryCompleteElseWatch.
+
+    Other fetches that wait for its partitions are not checked.
+    """
     manager, satisfied = is_satisfied(setup, manager, delayed)
     if satisfied or delayed.deadline <= now:
         return complete_fetch(setup, manager, delayed, now)
@@ -319,7 +358,7 @@ def watch_fetch(setup: Setup, manager: ReplicaManager, delayed: DelayedFetch, no
 def check_after_append(
     setup: Setup, manager: ReplicaManager, tp: TopicPartition, now: int, *, hw_incremented: bool
 ) -> ReplicaManager:
-    """Check what waits after the append of a produce request. ReplicaManager#addCompletePurgatoryAction."""
+    """Check what waits for `tp` after a produce request has appended to it. ReplicaManager#addCompletePurgatoryAction."""
     # Without a new high watermark only followers can have something new: the records above it.
     if not hw_incremented:
         return check_fetches(setup, manager, tp, now)
@@ -332,12 +371,15 @@ def check_all(setup: Setup, manager: ReplicaManager, tp: TopicPartition, now: in
 
 
 def check_when_not_leader(setup: Setup, manager: ReplicaManager, tp: TopicPartition, now: int) -> ReplicaManager:
-    """Check produces and fetches when the role is gone. #completeDelayedOperationsWhenNotPartitionLeader."""
+    """Check the produces and fetches that wait for `tp` once this broker does not lead it, which ends them with an error.
+
+    ReplicaManager#completeDelayedOperationsWhenNotPartitionLeader.
+    """
     return check_fetches(setup, check_produces(setup, manager, tp), tp, now)
 
 
 def with_fetched_logs(setup: Setup, manager: ReplicaManager, changed: Logs, now: int) -> ReplicaManager:
-    """Store the logs of a fetcher thread's pass; a changed high watermark wakes the fetches that wait here.
+    """Store the logs that a fetcher thread has changed; where a high watermark changed, check the fetches that wait.
 
     ReplicaFetcherThread#doWork, ReplicaManager#completeDelayedFetchRequests: a follower serves consumers, too (KIP-392).
     """
@@ -350,7 +392,7 @@ def with_fetched_logs(setup: Setup, manager: ReplicaManager, changed: Logs, now:
 
 
 def complete_fetch(setup: Setup, manager: ReplicaManager, delayed: DelayedFetch, now: int) -> ReplicaManager:
-    """Read again and respond. DelayedFetch#onComplete."""
+    """End a fetch that waits: read its partitions again, respond, and remove it. DelayedFetch#onComplete."""
     reading = FetchProgress(delayed.params.max_bytes)
     for tp, status in delayed.statuses.items():
         manager, reading = read_next(setup, manager, delayed.params, reading, tp, status.fetch, now, from_purgatory=True)
@@ -360,7 +402,7 @@ def complete_fetch(setup: Setup, manager: ReplicaManager, delayed: DelayedFetch,
 
 
 def expire_requests(setup: Setup, manager: ReplicaManager, now: int) -> ReplicaManager:
-    """End every request whose deadline has come, the earliest first; each kind has a timer of its own."""
+    """Answer every request whose deadline has come, the earliest first, kind by kind: each kind has its own timer."""
     for produce in _overdue(manager.produces, now):
         manager = send_response(
             manager._replace(produces=manager.produces.without(produce.request)), produce_response(produce)
@@ -375,4 +417,5 @@ def expire_requests(setup: Setup, manager: ReplicaManager, now: int) -> ReplicaM
 
 
 def _overdue(waiting: FrozenMap[int, DelayedOperation], now: int) -> list[DelayedOperation]:
+    """Return the operations whose deadline has come, the earliest first."""
     return sorted((delayed for delayed in waiting.values() if delayed.deadline <= now), key=lambda delayed: delayed.deadline)

@@ -1,5 +1,8 @@
 """What a fetch reads, partition by partition.
 
+`read_next` reads one partition of a fetch and adds the result to its `FetchProgress`. The result has the response, and a
+`FetchStatus`: where the log stood, in case the fetch has to wait. `now` is the broker's clock in ms.
+
 Rules of this file
 
 1. Partitions are read in the order of the request. Each takes from what is left of maxBytes; until something was read, one
@@ -57,7 +60,10 @@ def read_next(
     *,
     from_purgatory: bool = False,
 ) -> tuple[ReplicaManager, FetchProgress]:
-    """Read one more partition of a fetch. ReplicaManager#readFromLog."""
+    """Read the next partition `tp` of a fetch, and add it to the fetch's progress. ReplicaManager#readFromLog.
+
+    `from_purgatory`: the fetch has waited and is read again, which updates nothing of the follower.
+    """
     manager = manager_.count_events(manager, tp, total_fetch_requests=1)
     manager, read = _read(setup, manager, params, tp, fetch, now, update=not from_purgatory)
     # KIP-74: a batch above the limits must not stop a fetch for ever, so the first one always fits.
@@ -73,7 +79,7 @@ def read_next(
 def _with_transactions(
     manager: ReplicaManager, params: FetchParams, tp: TopicPartition, read: PartitionRead
 ) -> PartitionRead:
-    """Add the last stable offset and the aborted transactions for a reader of committed transactions."""
+    """Add the last stable offset and the aborted transactions to what was read, for a reader of committed transactions."""
     partition = manager_.online_partition(manager, tp)
     if params.isolation is not Isolation.TXN_COMMITTED or partition is None or read.response.error != NONE:
         return read
@@ -82,7 +88,10 @@ def _with_transactions(
 
 
 def should_leader_throttle(manager: ReplicaManager, params: FetchParams, tp: TopicPartition) -> bool:
-    """Return whether a follower outside the ISR is throttled. ReplicaManager#shouldLeaderThrottle."""
+    """Return whether the leader's quota holds a fetch back: that of a follower outside the ISR, of a throttled partition.
+
+    ReplicaManager#shouldLeaderThrottle.
+    """
     if not params.is_from_follower or tp not in manager.throttled:
         return False
     hosted = manager.hosted.get(tp)
@@ -92,20 +101,27 @@ def should_leader_throttle(manager: ReplicaManager, params: FetchParams, tp: Top
 def _fitting(
     manager: ReplicaManager, batches: tuple[Batch, ...], limit: int, *, at_least_one: bool
 ) -> tuple[tuple[Batch, ...], int]:
-    """Return the whole batches in what is read, and its bytes. LogSegment#read."""
+    """Return the batches that fit into `limit` bytes, and how many bytes are read. LogSegment#read.
+
+    `at_least_one`: the first batch fits, however large. A batch that is cut off at the limit is not returned, but its bytes
+    up to the limit count.
+    """
     if at_least_one:
         limit = max(limit, manager_.size_in_bytes(manager, batches[:1]))
     size = 0
     for count, batch in enumerate(batches):
         size += manager_.size_in_bytes(manager, (batch,))
-        # Rule 1: the slice of the file ends inside this batch, and all its bytes count.
+        # The slice of the file ends inside this batch. Nothing is sent if not even the first one is whole.
         if size > limit:
             return batches[:count], limit if count else 0
     return batches, size
 
 
 def _status(manager: ReplicaManager, tp: TopicPartition, fetch: PartitionFetch) -> manager_.FetchStatus:
-    """Return where the log stands for a fetch that may have to wait: what comes later is compared with it."""
+    """Return where a fetch stands in the log of a partition: while it waits, later states of the log are compared with it.
+
+    That is the base of the batch at its offset, the segment of that, and the high watermark.
+    """
     hosted = manager.hosted.get(tp)
     offset = fetch.request.fetch_offset
     if hosted is None:
@@ -126,7 +142,10 @@ def _read(
     *,
     update: bool,
 ) -> tuple[ReplicaManager, PartitionRead]:
-    """Read one partition without regard to sizes; `update`: record what the fetch says about the follower."""
+    """Read one partition of a fetch without regard to sizes; `update`: record what the fetch says about the follower.
+
+    The result may instead be an error, or the replica to which a consumer is sent.
+    """
     error = manager_.partition_error(manager, tp)
     if error != NONE:
         return manager, PartitionRead(FetchResponse(error))
@@ -161,10 +180,10 @@ def _read(
 def find_preferred_read_replica(
     manager: ReplicaManager, partition: Partition, params: FetchParams, offset: int, now: int
 ) -> int | None:
-    """Return a replica in the consumer's rack that holds the offset; None: read here. #findPreferredReadReplica.
+    """Return the id of a replica in the consumer's rack that holds `offset`; None: it reads here (KIP-392).
 
-    The leader is preferred when it is in that rack. Of several, the one with the highest log end, then the one that caught
-    up last, then the highest id.
+    ReplicaManager#findPreferredReadReplica. The leader is preferred when it is in that rack. Of several replicas it is the
+    one with the highest log end, then the one that caught up last, then the highest id.
     """
     if params.rack is None or not partition.is_leader or manager.settings["replica.selector.class"] != RACK_AWARE:
         return None

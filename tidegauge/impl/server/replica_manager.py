@@ -1,5 +1,8 @@
 """ReplicaManager: every partition of a broker, its fetchers, and the requests that wait.
 
+Functions take the manager and return the changed one, or something about it. A partition is *hosted* if the broker has, or
+shall have, a replica of it.
+
 Rules of this file
 
 1. A hosted partition is online, or offline because its log directory failed. Online it may be without a log
@@ -112,12 +115,13 @@ class BrokerTopicStats(NamedTuple):
 
 
 def mark_events(stats: BrokerTopicStats, topic: str, **events: int) -> BrokerTopicStats:
-    """Count events of a topic, in its own meters and in those of all topics."""
-    of_topic = stats.topics.get(topic) or TopicStats()
-    return BrokerTopicStats(_marked(stats.all_topics, events), stats.topics.put(topic, _marked(of_topic, events)))
+    """Count events of a topic, for the topic and for all topics; `events` are numbers by field of TopicStats."""
+    topic_stats = stats.topics.get(topic) or TopicStats()
+    return BrokerTopicStats(_added(stats.all_topics, events), stats.topics.put(topic, _added(topic_stats, events)))
 
 
-def _marked(stats: TopicStats, events: dict[str, int]) -> TopicStats:
+def _added(stats: TopicStats, events: dict[str, int]) -> TopicStats:
+    """Return the counts with these numbers added, by field."""
     return stats._replace(**{name: getattr(stats, name) + number for name, number in events.items()})
 
 
@@ -134,7 +138,7 @@ class Hosted(NamedTuple):
 
 
 def count_events(manager: "ReplicaManager", tp: TopicPartition, **events: int) -> "ReplicaManager":
-    """Count events of each kind, by their names in TopicStats."""
+    """Count events of a partition for its topic and for all topics; `events` are numbers by field of TopicStats."""
     return manager._replace(stats=mark_events(manager.stats, tp.topic, **events))
 
 
@@ -184,18 +188,21 @@ class ReplicaManager(NamedTuple):
 
 
 def size_in_bytes(manager: ReplicaManager, batches: tuple[messages.Batch, ...]) -> int:
-    """Return the bytes that batches take on disk, all records alike."""
+    """Return the bytes that batches take on disk, where every record takes the manager's `record_bytes`."""
     return bytes_of(batches, manager.record_bytes)
 
 
 def online_partition(manager: ReplicaManager, tp: TopicPartition) -> Partition | None:
-    """Return the partition if it is hosted and online. ReplicaManager#onlinePartition."""
+    """Return the partition if it is hosted and online, else None. ReplicaManager#onlinePartition."""
     hosted = manager.hosted.get(tp)
     return None if hosted is None or hosted.offline else hosted.partition
 
 
 def partition_error(manager: ReplicaManager, tp: TopicPartition) -> int:
-    """Return why there is no such partition here, NONE if there is. ReplicaManager#getPartitionOrError."""
+    """Return the error of a request for a partition that is not here or is offline, NONE if it is online here.
+
+    ReplicaManager#getPartitionOrError.
+    """
     hosted = manager.hosted.get(tp)
     if hosted is not None:
         return KAFKA_STORAGE_ERROR if hosted.offline else NONE
@@ -204,7 +211,7 @@ def partition_error(manager: ReplicaManager, tp: TopicPartition) -> int:
 
 
 def with_partition(manager: ReplicaManager, tp: TopicPartition, partition: Partition) -> ReplicaManager:
-    """Replace a partition; it is hosted from now on if it was not."""
+    """Store a partition in place of the one with that name; it is hosted from now on if it was not."""
     hosted = manager.hosted.get(tp) or Hosted(partition)
     return manager._replace(hosted=manager.hosted.put(tp, hosted._replace(partition=partition)))
 
@@ -216,9 +223,10 @@ def topic_setup(setup: Setup, manager: ReplicaManager, tp: TopicPartition) -> Se
 
 
 def mark_offline(manager: ReplicaManager, tp: TopicPartition) -> ReplicaManager:
-    """Take a partition offline because its log directory failed. ReplicaManager#handleLogDirFailure, #markPartitionOffline.
+    """Take a partition offline because its log directory failed, and out of its fetcher thread.
 
-    The partition keeps its epochs and nothing else: Partition#markOffline.
+    ReplicaManager#handleLogDirFailure, #markPartitionOffline. The partition keeps its epochs and nothing else:
+    Partition#markOffline.
     """
     hosted = manager.hosted.get(tp) or Hosted(without_log(manager))
     cleared = without_log(manager)._replace(
@@ -230,7 +238,7 @@ def mark_offline(manager: ReplicaManager, tp: TopicPartition) -> ReplicaManager:
 
 
 def without_log(manager: ReplicaManager) -> Partition:
-    """Create a partition object: its log comes with its first role."""
+    """Return a new partition of this broker, without a log: that comes with its first role."""
     return Partition(manager.broker_id, has_log=False)
 
 
@@ -241,7 +249,7 @@ def online_logs(manager: ReplicaManager) -> Logs:
 
 
 def with_logs(manager: ReplicaManager, changed: Logs) -> ReplicaManager:
-    """Store the logs that the fetchers changed."""
+    """Store the logs that the fetchers changed in their partitions, if these are still online."""
     for tp, log in changed.items():
         partition = online_partition(manager, tp)
         if partition is not None and partition.log != log:
@@ -250,7 +258,7 @@ def with_logs(manager: ReplicaManager, changed: Logs) -> ReplicaManager:
 
 
 def follower_params(manager: ReplicaManager) -> messages.FetchParams:
-    """Return the parameters of this broker's own fetches. RemoteLeaderEndPoint: maxWait, minBytes, maxBytes."""
+    """Return the parameters of this broker's own fetches as a follower, by its settings. RemoteLeaderEndPoint."""
     number = manager.settings.number
     return messages.FetchParams(
         manager.broker_id,
@@ -263,7 +271,10 @@ def follower_params(manager: ReplicaManager) -> messages.FetchParams:
 def follower_fetch(
     manager: ReplicaManager, requests: FrozenMap[TopicPartition, messages.FetchRequest]
 ) -> FrozenMap[TopicPartition, messages.PartitionFetch]:
-    """Return a thread's fetch as it is sent: with topic id and fetchSize. RemoteLeaderEndPoint#buildFetch."""
+    """Return the fetch of a fetcher thread as it is sent: each partition with its topic id and replica.fetch.max.bytes.
+
+    RemoteLeaderEndPoint#buildFetch.
+    """
     size = manager.settings.number("replica.fetch.max.bytes")
     return FrozenMap(
         (tp, messages.PartitionFetch(request, size, manager.hosted[tp].topic_id)) for tp, request in requests.items()
@@ -280,12 +291,15 @@ def take_responses(manager: ReplicaManager) -> tuple[ReplicaManager, tuple[messa
 
 
 def high_watermarks(manager: ReplicaManager) -> FrozenMap[TopicPartition, int]:
-    """Return what the checkpoint thread writes: online partitions with a log. #checkpointHighWatermarks."""
+    """Return what the checkpoint thread writes: the high watermark of each online partition with a log, by name.
+
+    ReplicaManager#checkpointHighWatermarks.
+    """
     return FrozenMap((tp, log.hw) for tp, log in sorted(online_logs(manager).items()))
 
 
 def leader_count(manager: ReplicaManager) -> int:
-    """Return LeaderCount."""
+    """Return the metric LeaderCount: the online partitions that this broker leads."""
     return len(_led(manager))
 
 
@@ -315,5 +329,6 @@ def at_min_isr_partition_count(setup: Setup, manager: ReplicaManager) -> int:
 
 
 def _led(manager: ReplicaManager) -> tuple[tuple[TopicPartition, Partition], ...]:
-    online_ = ((tp, hosted.partition) for tp, hosted in manager.hosted.items() if not hosted.offline)
-    return tuple((tp, partition) for tp, partition in online_ if partition.is_leader)
+    """Return the online partitions that this broker leads, with their names."""
+    online = ((tp, hosted.partition) for tp, hosted in manager.hosted.items() if not hosted.offline)
+    return tuple((tp, partition) for tp, partition in online if partition.is_leader)

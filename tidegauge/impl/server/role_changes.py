@@ -1,4 +1,12 @@
-"""What a metadata update makes of the partitions of a broker: leaders, followers, or nothing any more."""
+"""What a metadata update makes of the partitions of a broker: leaders, followers, or nothing any more.
+
+Metadata comes from the metadata log (KRaft, `apply_delta`), or from a controller of the ZooKeeper era in the requests
+LeaderAndIsr and StopReplica. Either way it is a `PartitionChange` for each partition, and the changes of one update are a
+batch: the result has the broker's `ReplicaManager` after it, the partitions whose role changed, and an error code for each.
+Fetchers of a partition stop before its role changes and start after it, so that nothing is appended in between. A partition
+that is new gets a log with its role; if a log directory is offline it may stay without one, or go offline. At the end of the
+file are the ISRs that this broker proposes as a leader. `now` is the broker's clock in ms.
+"""
 
 from typing import NamedTuple
 
@@ -39,15 +47,16 @@ from tidegauge.impl.topic_partition import TopicPartition
 
 
 def creation_error(manager: ReplicaManager, partition: Partition, directory: str | None, *, is_new: bool) -> int:
-    """Return whether a partition gets a log with its role. Partition#createLogInAssignedDirectoryId.
+    """Return an error code that says whether a partition gets a log with its role. Partition#createLogInAssignedDirectoryId.
 
     NONE: it has one from now on. NOT_LEADER_OR_FOLLOWER: it goes on without. KAFKA_STORAGE_ERROR: it goes offline.
-    `directory` is the one that metadata assigns, None where it assigns none.
+    `directory` is the one that metadata assigns, None where it assigns none; `is_new`: nobody had this partition before.
     """
     if partition.has_log or not manager.offline_dirs:
         return NONE
     if directory not in {None, UNASSIGNED, *manager.online_dirs}:
         return NOT_LEADER_OR_FOLLOWER
+    # The log of an older partition may lie in the directory that is offline.
     return NONE if is_new else KAFKA_STORAGE_ERROR
 
 
@@ -96,14 +105,15 @@ class RoleChangeResult(NamedTuple):
 
 
 def make_leaders(setup: Setup, manager: ReplicaManager, changes: PartitionChanges, now: int) -> RoleChangeResult:
-    """Stop the fetchers of all, then make each a leader. ReplicaManager#makeLeaders, #applyLocalLeadersDelta.
+    """Stop the fetchers of all changed partitions, then make this broker the leader of each.
 
-    Only a storage error is caught there: a partition that goes on without a log ends the whole batch.
+    ReplicaManager#makeLeaders, #applyLocalLeadersDelta.
     """
     fetchers, _ = fetchers_.remove_fetcher_for_partitions(manager.fetchers, frozenset(changes))
     done = RoleChangeResult(manager._replace(fetchers=fetchers))
     for tp, change in changes.items():
         done = _make_leader(setup, done, tp, change, now)
+        # Kafka catches only a storage error per partition: the exception for one without a log ends the whole batch.
         if done.failed:
             break
     return done
@@ -112,12 +122,12 @@ def make_leaders(setup: Setup, manager: ReplicaManager, changes: PartitionChange
 def _make_leader(
     setup: Setup, done: RoleChangeResult, tp: TopicPartition, change: PartitionChange, now: int
 ) -> RoleChangeResult:
-    """Make one partition leader; add it to the outcome of the batch."""
+    """Make this broker the leader of one partition; add that to `done`, the outcome of the batch so far."""
     manager, changed, errors, _ = done
     before, error = _with_log(setup, manager, tp, change)
     if error == KAFKA_STORAGE_ERROR:
         return RoleChangeResult(manager_.mark_offline(manager, tp), changed, errors.put(tp, error))
-    after, was_new = partition_.make_leader(
+    after, became_leader = partition_.make_leader(
         manager_.topic_setup(setup, manager, tp),
         before,
         change.leader_epoch,
@@ -132,13 +142,14 @@ def _make_leader(
         manager = purgatory.check_all(setup, manager, tp, now)
     # Kafka throws here for a partition without a log, and nobody catches it but the end of the batch (make_leaders).
     failed = error == NOT_LEADER_OR_FOLLOWER
-    return RoleChangeResult(manager, (*changed, tp) if was_new else changed, errors.put(tp, error), failed)
+    return RoleChangeResult(manager, (*changed, tp) if became_leader else changed, errors.put(tp, error), failed)
 
 
 def _with_log(setup: Setup, manager: ReplicaManager, tp: TopicPartition, change: PartitionChange) -> tuple[Partition, int]:
-    """Return the partition, with a log if it gets one, and the error."""
+    """Return a partition that is about to change its role, with a log if it gets one, and the error of `creation_error`."""
     partition = manager_.online_partition(manager, tp) or manager_.without_log(manager)
     partition = ready_for_metadata(setup, partition)
+    # Its log directory fails as soon as it is used.
     if tp in manager.broken:
         return partition, KAFKA_STORAGE_ERROR
     # Partition#makeLeader and #makeFollower ignore older metadata, so no log is created for it.
@@ -149,26 +160,37 @@ def _with_log(setup: Setup, manager: ReplicaManager, tp: TopicPartition, change:
 
 
 def ready_for_metadata(setup: Setup, partition: Partition) -> Partition:
-    """Return the partition as metadata finds it: before KAFKA-13790 no partition epoch was too old."""
+    """Return the partition as the role change has to see it: before KAFKA-13790 (3.3) it compared no partition epochs.
+
+    With an undefined one no metadata is too old.
+    """
     return partition if setup.profile.guards_partition_epoch else partition._replace(partition_epoch=UNDEFINED)
 
 
 def restarts_fetcher(setup: Setup, before: Partition, after: Partition) -> bool:
-    """Return whether a follower's fetcher is restarted. Partition#makeFollower, as it changed over the releases."""
-    other_leader = before.leader_id != after.leader_id
+    """Return whether metadata that changes a follower from `before` to `after` restarts its fetcher.
+
+    Partition#makeFollower, as it changed over the releases.
+    """
+    has_other_leader = before.leader_id != after.leader_id
     match setup.profile.fetcher_restart:
         case "leader":
-            return other_leader
+            return has_other_leader
+        # An epoch in between was missed, in which another may have led (KAFKA-7164).
         case "leader-or-jump":
-            return other_leader or after.leader_epoch > before.leader_epoch + 1  # KAFKA-7164
+            return has_other_leader or after.leader_epoch > before.leader_epoch + 1
         case "leader-or-epoch":
-            return other_leader or after.leader_epoch != before.leader_epoch
+            return has_other_leader or after.leader_epoch != before.leader_epoch
+        # "epoch", since KAFKA-13790 (3.3).
         case _:
             return after.leader_epoch > before.leader_epoch
 
 
 def make_followers(setup: Setup, manager: ReplicaManager, changes: PartitionChanges, now: int) -> RoleChangeResult:
-    """Make followers: roles, fetchers stop, what waits is completed, fetchers start. ReplicaManager#makeFollowers."""
+    """Make this broker a follower in each partition, by a LeaderAndIsr request. ReplicaManager#makeFollowers.
+
+    The result's `changed` are the partitions whose fetchers were restarted.
+    """
     restarted: list[TopicPartition] = []
     errors: FrozenMap[TopicPartition, int] = FrozenMap()
     for tp, change in changes.items():
@@ -198,15 +220,16 @@ def make_followers(setup: Setup, manager: ReplicaManager, changes: PartitionChan
 def _make_follower(
     setup: Setup, manager: ReplicaManager, tp: TopicPartition, before: Partition, change: PartitionChange
 ) -> tuple[ReplicaManager, bool]:
-    """Make one partition follower; also return whether its fetcher has to begin anew."""
+    """Make this broker a follower in one partition, as it is `before`; also return whether its fetcher is restarted."""
     after, _ = partition_.make_follower(before, change.leader, change.leader_epoch, change.partition_epoch)
+    # Metadata of an older partition epoch changes nothing.
     if after is before:
-        return manager, False  # an older partition epoch
+        return manager, False
     return manager_.with_partition(manager, tp, after), restarts_fetcher(setup, before, after)
 
 
 def _start_fetchers(setup: Setup, manager: ReplicaManager, tps: tuple[TopicPartition, ...]) -> ReplicaManager:
-    """Add partitions to the fetchers of their leaders, as far as these are alive."""
+    """Add partitions to the fetcher threads of their leaders, those whose leader is alive."""
     added: dict[TopicPartition, InitialFetchState] = {}
     for tp in tps:
         hosted = manager.hosted[tp]
@@ -221,14 +244,12 @@ def _start_fetchers(setup: Setup, manager: ReplicaManager, tps: tuple[TopicParti
 def stop_partitions(
     setup: Setup, manager: ReplicaManager, stopped: FrozenMap[TopicPartition, bool], now: int
 ) -> ReplicaManager:
-    """Stop fetching; where the value is true, the log goes too. ReplicaManager#stopPartitions.
-
-    A partition that is offline stays so: its log cannot be deleted. Requests that wait for a partition that left are
-    completed: nothing else would complete them.
-    """
+    """Stop to fetch partitions, and delete those whose value in `stopped` is true. ReplicaManager#stopPartitions."""
     fetchers, _ = fetchers_.remove_fetcher_for_partitions(manager.fetchers, frozenset(stopped))
-    gone = tuple(tp for tp, deleted in stopped.items() if deleted and manager_.online_partition(manager, tp) is not None)
-    manager = manager._replace(fetchers=fetchers, hosted=manager.hosted.without(*gone))
+    # A partition that is offline stays so: its log cannot be deleted.
+    deleted = tuple(tp for tp, delete in stopped.items() if delete and manager_.online_partition(manager, tp) is not None)
+    manager = manager._replace(fetchers=fetchers, hosted=manager.hosted.without(*deleted))
+    # Nothing else would complete the requests that wait for them.
     for tp in stopped:
         manager = purgatory.check_when_not_leader(setup, manager, tp, now)
     return manager
@@ -239,21 +260,25 @@ def stop_partitions(
 
 
 def apply_delta(setup: Setup, manager: ReplicaManager, changes: PartitionChanges, now: int) -> RoleChangeResult:
-    """Apply every changed registration: deletes, leaders, followers, idle threads. ReplicaManager#applyDelta.
+    """Apply the registrations that changed in the metadata log: first deletions, then leaders, then followers.
 
-    No controller or broker epoch is compared: the metadata log has an order. An ISR change alone comes here, too.
+    ReplicaManager#applyDelta. No controller or broker epoch is compared: the metadata log has an order. A registration of
+    which only the ISR changed comes here, too.
     """
-    gone = FrozenMap((tp, True) for tp, c in changes.items() if manager.broker_id not in c.replicas and tp in manager.hosted)
-    manager = stop_partitions(setup, manager, gone, now)
-    mine = [(tp, c) for tp, c in changes.items() if manager.broker_id in c.replicas and _is_news(manager, tp, c)]
+    deleted = FrozenMap(
+        (tp, True) for tp, c in changes.items() if manager.broker_id not in c.replicas and tp in manager.hosted
+    )
+    manager = stop_partitions(setup, manager, deleted, now)
+    local = [(tp, c) for tp, c in changes.items() if manager.broker_id in c.replicas and _is_news(manager, tp, c)]
     # An offline partition that gets this far has another topic id, so it is new, too (ReplicaManager#getOrCreatePartition).
-    mine = [(tp, c._replace(is_new=manager_.online_partition(manager, tp) is None)) for tp, c in mine]
-    manager = _registered(manager, mine)._replace(checkpointing=True)
-    led = make_leaders(setup, manager, FrozenMap((tp, c) for tp, c in mine if c.leader == manager.broker_id), now)
+    local = [(tp, c._replace(is_new=manager_.online_partition(manager, tp) is None)) for tp, c in local]
+    manager = _with_registrations(manager, local)._replace(checkpointing=True)
+    led = make_leaders(setup, manager, FrozenMap((tp, c) for tp, c in local if c.leader == manager.broker_id), now)
+    # The exception that ended the leaders ends the whole update: no follower is made.
     if led.failed:
         return led
     followed = _apply_local_followers(
-        setup, led.manager, FrozenMap((tp, c) for tp, c in mine if c.leader != manager.broker_id), now
+        setup, led.manager, FrozenMap((tp, c) for tp, c in local if c.leader != manager.broker_id), now
     )
     manager = followed.manager
     manager = manager._replace(fetchers=fetchers_.shutdown_idle_fetcher_threads(manager.fetchers))
@@ -262,9 +287,10 @@ def apply_delta(setup: Setup, manager: ReplicaManager, changes: PartitionChanges
 
 
 def _is_news(manager: ReplicaManager, tp: TopicPartition, change: PartitionChange) -> bool:
-    """Return whether a registration differs from the image by its partition epoch. TopicDelta#localChanges.
+    """Return whether a registration is another one than the last one read. TopicDelta#localChanges.
 
-    The leader's own proposals since do not count.
+    Registrations of one topic are told apart by partition epoch: the one of the last registration counts
+    (`Hosted.registered`), not the one in the partition, which the response to the leader's own proposal may have raised.
     """
     hosted = manager.hosted.get(tp)
     if hosted is None or hosted.topic_id != change.topic_id:
@@ -272,9 +298,9 @@ def _is_news(manager: ReplicaManager, tp: TopicPartition, change: PartitionChang
     return not (hosted.offline or hosted.registered == change.partition_epoch)
 
 
-def _registered(manager: ReplicaManager, mine: list[tuple[TopicPartition, PartitionChange]]) -> ReplicaManager:
-    """Note the registrations, and host the partitions that are new."""
-    for tp, change in mine:
+def _with_registrations(manager: ReplicaManager, changes: list[tuple[TopicPartition, PartitionChange]]) -> ReplicaManager:
+    """Note topic id and partition epoch of the changed registrations, and host the partitions that are new."""
+    for tp, change in changes:
         hosted = manager_.Hosted(manager_.without_log(manager)) if change.is_new else manager.hosted[tp]
         hosted = hosted._replace(topic_id=change.topic_id, registered=change.partition_epoch)
         manager = manager._replace(hosted=manager.hosted.put(tp, hosted))
@@ -282,7 +308,10 @@ def _registered(manager: ReplicaManager, mine: list[tuple[TopicPartition, Partit
 
 
 def _apply_local_followers(setup: Setup, manager: ReplicaManager, changes: PartitionChanges, now: int) -> RoleChangeResult:
-    """Make followers of the metadata log. ReplicaManager#applyLocalFollowersDelta."""
+    """Make this broker a follower in each partition, by the metadata log. ReplicaManager#applyLocalFollowersDelta.
+
+    The result's `changed` are the partitions whose fetchers were restarted.
+    """
     restarted: list[TopicPartition] = []
     stopped: list[TopicPartition] = []
     errors: FrozenMap[TopicPartition, int] = FrozenMap()
@@ -360,8 +389,11 @@ class StopReplicaRequest(NamedTuple):
     broker_epoch: int = UNDEFINED
 
 
-def _stale(manager: ReplicaManager, broker_epoch: int, controller_epoch: int) -> int:
-    """Return the error of a stale request: broker epoch first, then controller epoch. KafkaApis#isBrokerEpochStale."""
+def _stale_error(manager: ReplicaManager, broker_epoch: int, controller_epoch: int) -> int:
+    """Return the error of a controller's request if it is stale, else NONE: broker epoch first, then controller epoch.
+
+    KafkaApis#isBrokerEpochStale. A broker epoch of UNDEFINED is not compared.
+    """
     # A higher broker epoch is no error: the registration reached the controller before this broker heard of it.
     if broker_epoch != UNDEFINED and broker_epoch < manager.broker_epoch:
         return STALE_BROKER_EPOCH
@@ -371,18 +403,21 @@ def _stale(manager: ReplicaManager, broker_epoch: int, controller_epoch: int) ->
 def become_leader_or_follower(
     setup: Setup, manager: ReplicaManager, request: LeaderAndIsrRequest, now: int
 ) -> tuple[ReplicaManager, LeaderAndIsrResponse]:
-    """Handle LeaderAndIsr. ReplicaManager#becomeLeaderOrFollower."""
-    error = _stale(manager, request.broker_epoch, request.controller_epoch)
+    """Handle LeaderAndIsr: check each partition, then make leaders, then followers. ReplicaManager#becomeLeaderOrFollower.
+
+    A partition that this broker is not a replica of is hosted all the same, without a log.
+    """
+    error = _stale_error(manager, request.broker_epoch, request.controller_epoch)
     if error != NONE:
         return manager, LeaderAndIsrResponse(error)
     manager = manager._replace(controller_epoch=request.controller_epoch)
     errors: FrozenMap[TopicPartition, int] = FrozenMap()
     accepted: PartitionChanges = FrozenMap()
     for tp, state in request.states.items():
-        manager = _hosted(manager, tp)
-        error, is_new = _judged(manager, tp, state, kraft=request.kraft)
+        manager = _with_hosted(manager, tp)
+        error, is_applied = _check_state(manager, tp, state, kraft=request.kraft)
         errors = errors.put(tp, error)
-        if is_new:
+        if is_applied:
             accepted = accepted.put(tp, state)
         if error == NONE:
             manager = _with_topic_id(manager, tp, state.topic_id)
@@ -399,15 +434,18 @@ def become_leader_or_follower(
     return manager, LeaderAndIsrResponse(NONE, errors, led.changed, followed.changed)
 
 
-def _hosted(manager: ReplicaManager, tp: TopicPartition) -> ReplicaManager:
+def _with_hosted(manager: ReplicaManager, tp: TopicPartition) -> ReplicaManager:
     """Host a partition that is not hosted yet; it has no log. ReplicaManager#getOrCreatePartition."""
     if tp in manager.hosted:
         return manager
     return manager._replace(hosted=manager.hosted.put(tp, Hosted(without_log(manager))))
 
 
-def _judged(manager: ReplicaManager, tp: TopicPartition, state: PartitionChange, *, kraft: bool) -> tuple[int, bool]:
-    """Return (error, whether the state is applied)."""
+def _check_state(manager: ReplicaManager, tp: TopicPartition, state: PartitionChange, *, kraft: bool) -> tuple[int, bool]:
+    """Check one partition of a LeaderAndIsr request; return (error, whether its leader and ISR are applied).
+
+    `kraft`: the sender is a KRaft controller during migration, which may repeat a leader epoch.
+    """
     partition, topic_id, offline, _ = manager.hosted[tp]
     if offline:
         return KAFKA_STORAGE_ERROR, False
@@ -425,7 +463,10 @@ def _judged(manager: ReplicaManager, tp: TopicPartition, state: PartitionChange,
 
 
 def _with_topic_id(manager: ReplicaManager, tp: TopicPartition, topic_id: str | None) -> ReplicaManager:
-    """Give the log its topic id; a follower's entry gets it, too. ReplicaManager#updateTopicIdForFollowers."""
+    """Give a hosted partition its topic id, and its entry in a fetcher thread, too. #updateTopicIdForFollowers.
+
+    A request without topic id takes away the entry's, not the partition's.
+    """
     hosted = manager.hosted[tp]
     if hosted.topic_id == topic_id:
         return manager
@@ -438,8 +479,11 @@ def _with_topic_id(manager: ReplicaManager, tp: TopicPartition, topic_id: str | 
 def stop_replicas(
     setup: Setup, manager: ReplicaManager, request: StopReplicaRequest, now: int
 ) -> tuple[ReplicaManager, LeaderAndIsrResponse]:
-    """Handle StopReplica; a partition that is not hosted is stopped without error. ReplicaManager#stopReplicas."""
-    error = _stale(manager, request.broker_epoch, request.controller_epoch)
+    """Handle StopReplica: stop each partition that has no error, and delete it if asked to. ReplicaManager#stopReplicas.
+
+    A partition that is not hosted is stopped without error.
+    """
+    error = _stale_error(manager, request.broker_epoch, request.controller_epoch)
     if error != NONE:
         return manager, LeaderAndIsrResponse(error)
     manager = manager._replace(controller_epoch=request.controller_epoch)
@@ -454,7 +498,10 @@ def stop_replicas(
 
 
 def _stop_error(manager: ReplicaManager, tp: TopicPartition, state: StopReplicaState) -> int:
-    """Return the error of a StopReplica request for one partition: a storage error, then a stale leader epoch."""
+    """Return the error of a StopReplica request for one partition: a storage error, else a stale leader epoch, else NONE.
+
+    UNDEFINED and EPOCH_DURING_DELETE are never stale.
+    """
     hosted = manager.hosted.get(tp)
     if hosted is None:
         return NONE
@@ -478,7 +525,7 @@ def _stop_error(manager: ReplicaManager, tp: TopicPartition, state: StopReplicaS
 
 
 def maybe_shrink_isrs(setup: Setup, manager: ReplicaManager, now: int) -> ReplicaManager:
-    """Propose smaller ISRs for all partitions that are online. ReplicaManager#maybeShrinkIsr."""
+    """Propose an ISR without the members that lag, for every online partition led here. ReplicaManager#maybeShrinkIsr."""
     for tp, hosted in manager.hosted.items():
         if not hosted.offline:
             manager = with_partition(manager, tp, partition.maybe_shrink_isr(setup, hosted.partition, now))
@@ -493,24 +540,31 @@ def handle_isr_response(
     response: AlterPartitionResponse,
     now: int,
 ) -> tuple[ReplicaManager, bool]:
-    """Handle the controller's response to a proposal; also return whether the request must be sent again."""
+    """Handle the controller's response to a proposed ISR of `tp`; also return whether the request must be sent again.
+
+    `proposed` is the partition's state when the proposal was made.
+    """
     before = online_partition(manager, tp)
+    # The partition has left this broker, or its log directory has failed.
     if before is None:
         return manager, False
     after, again = partition.handle_alter_partition_response(
         topic_setup(setup, manager, tp), before, proposed, response, manager.metadata, now
     )
     manager = with_partition(manager, tp, after)
-    manager = manager._replace(isr_updates=_counted(manager.isr_updates, before, after, proposed, response))
+    manager = manager._replace(isr_updates=_count_update(manager.isr_updates, before, after, proposed, response))
     if purgatory.high_watermark_incremented(before, after):
         manager = purgatory.check_all(setup, manager, tp, now)
     return manager, again
 
 
-def _counted(
+def _count_update(
     counts: IsrUpdates, before: Partition, after: Partition, proposed: PartitionState, response: AlterPartitionResponse
 ) -> IsrUpdates:
-    """Return the counts after a response to `proposed`: IsrExpands, IsrShrinks or FailedIsrUpdates."""
+    """Return the counts after a response to the proposal `proposed`: it is an expansion, a shrink, or a failed update.
+
+    `before` and `after` are the partition before and after the response was handled.
+    """
     # The proposal was replaced by metadata meanwhile: its response counts as nothing.
     if before.state != proposed:
         return counts

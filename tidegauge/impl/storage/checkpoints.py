@@ -23,13 +23,13 @@ Offsets = FrozenMap[TopicPartition, int]
 
 
 def offsets_text(offsets: Offsets) -> str:
-    """Format the high watermarks, recovery points or log starts of one directory."""
+    """Format the checkpoint file of a log directory: the high watermark, recovery point or log start of each partition."""
     lines = (f"{tp.topic} {tp.partition} {offset}" for tp, offset in offsets.items())
     return "".join(f"{line}\n" for line in (VERSION, len(offsets), *lines))
 
 
 def parse_offsets(text: str, name: str = HIGH_WATERMARK_FILE) -> Offsets:
-    """Parse a file of offsets; `name` is for the error."""
+    """Parse a checkpoint file of offsets. `name` is the file's, for the message of a CheckpointError."""
     return FrozenMap(
         (TopicPartition(topic, int(partition)), int(offset))
         for topic, partition, offset in _entries(text, name, ("topic", "partition", "offset"))
@@ -37,13 +37,19 @@ def parse_offsets(text: str, name: str = HIGH_WATERMARK_FILE) -> Offsets:
 
 
 def parse_epochs(text: str, name: str = LEADER_EPOCH_FILE) -> EpochEntries:
-    """Parse an epoch cache; its entries are checked when they are assigned one by one at loading."""
+    """Parse a leader-epoch-checkpoint. `name` is the file's, for the message of a CheckpointError.
+
+    The order of the entries is not checked here, but when they are assigned to a cache one by one.
+    """
     pairs = [(int(epoch), int(start)) for epoch, start in _entries(text, name, ("epoch", "offset"))]
     return EpochEntries(tuple(e for e, _ in pairs), tuple(s for _, s in pairs))
 
 
 def _entries(text: str, name: str, fields: tuple[str, ...]) -> list[list[str]]:
-    """Parse the entries of a checkpoint file, each with these fields. Raises CheckpointError with the line that is wrong."""
+    """Return the words of each entry of a checkpoint file. Raises CheckpointError with the line that is wrong.
+
+    `fields` name the words that an entry has: the last two are numbers, a topic may stand before them.
+    """
     lines = text.splitlines()
     for number, expected in ((1, "a version"), (2, "a number of entries")):
         if len(lines) < number or not _is_number(lines[number - 1]):

@@ -1,10 +1,10 @@
-"""LeaderEpochFileCache as a value.
+"""LeaderEpochFileCache as a value: for each leader epoch the offset of its first record, in memory and on disk.
 
 Rules of this file
 
 1. Two copies are kept: memory, which answers, and disk, which survives a crash. `assign` and `clear_and_flush` write at
    once; a truncation is written later by the scheduler (KAFKA-16541, 3.8), so a crash in between brings entries back.
-2. Which entries stay is decided by impl.rules; here they are only moved.
+2. Which entries stay is decided by impl.rules, called through `setup.rules`; here the entries are taken and put.
 3. Source: org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache.
 """
 
@@ -47,19 +47,24 @@ class EpochCache(NamedTuple):
         return self.memory.starts
 
 
-def _written(memory: EpochEntries, cache: EpochCache) -> EpochCache:
+def _write_through(cache: EpochCache, memory: EpochEntries) -> EpochCache:
+    """Replace the entries in memory and on disk at once; a queued write stays queued."""
     return EpochCache(memory, memory, cache.queued)
 
 
-def _truncated(setup: Setup, cache: EpochCache, memory: EpochEntries) -> EpochCache:
+def _store_truncation(setup: Setup, cache: EpochCache, memory: EpochEntries) -> EpochCache:
+    """Replace the entries in memory by those that a truncation leaves; write them now, or queue the write."""
     # Since KAFKA-16541 the fsync is left to the scheduler; a crash before it brings the entries back.
     if setup.profile.cache_truncation_queued:
         return EpochCache(memory, cache.disk, True)
-    return _written(memory, cache)
+    return _write_through(cache, memory)
 
 
-def _inserted(setup: Setup, memory: EpochEntries, epoch: int, start: int) -> EpochEntries:
-    """Return the entries with one more; those that contradict it go. LeaderEpochFileCache#assign."""
+def _with_entry(setup: Setup, memory: EpochEntries, epoch: int, start: int) -> EpochEntries:
+    """Return the entries with (epoch, start) added and those evicted that contradict it. LeaderEpochFileCache#assign.
+
+    The result is `memory` itself if the entry is there already. Raises IllegalArgumentError for a negative number.
+    """
     if epoch < 0 or start < 0:
         raise IllegalArgumentError(f"epoch cache entry: expected epoch and start offset >= 0; seen ({epoch}, {start})")
     keeps = setup.rules.assign_keeps(memory.epochs, memory.starts, epoch, start)
@@ -75,16 +80,19 @@ def _inserted(setup: Setup, memory: EpochEntries, epoch: int, start: int) -> Epo
 
 def assign(setup: Setup, cache: EpochCache, epoch: int, start: int) -> EpochCache:
     """Record that `epoch` starts at `start`. LeaderEpochFileCache#assign(int, long)."""
-    memory = _inserted(setup, cache.memory, epoch, start)
-    return cache if memory is cache.memory else _written(memory, cache)
+    memory = _with_entry(setup, cache.memory, epoch, start)
+    return cache if memory is cache.memory else _write_through(cache, memory)
 
 
 def assign_all(setup: Setup, cache: EpochCache, entries: tuple[tuple[int, int], ...]) -> EpochCache:
-    """Record several entries with one write, needed or not. LeaderEpochFileCache#assign(List)."""
+    """Record several (epoch, start) entries with one write, which happens even if all are there already.
+
+    LeaderEpochFileCache#assign(List).
+    """
     memory = cache.memory
     for epoch, start in entries:
-        memory = _inserted(setup, memory, epoch, start)
-    return _written(memory, cache) if entries else cache
+        memory = _with_entry(setup, memory, epoch, start)
+    return _write_through(cache, memory) if entries else cache
 
 
 def truncate_from_end(setup: Setup, cache: EpochCache, end: int) -> EpochCache:
@@ -93,16 +101,19 @@ def truncate_from_end(setup: Setup, cache: EpochCache, end: int) -> EpochCache:
     keeps = setup.rules.truncate_from_end_keeps(memory.starts, end)
     if keeps == len(memory.starts):
         return cache
-    return _truncated(setup, cache, EpochEntries(memory.epochs[:keeps], memory.starts[:keeps]))
+    return _store_truncation(setup, cache, EpochEntries(memory.epochs[:keeps], memory.starts[:keeps]))
 
 
 def truncate_from_start(setup: Setup, cache: EpochCache, start: int) -> EpochCache:
-    """Raise the first entry to a new log start. LeaderEpochFileCache#truncateFromStart(AsyncFlush)."""
+    """Forget the epochs that end at or below a new log start. LeaderEpochFileCache#truncateFromStart(AsyncFlush).
+
+    The epoch of the record at the log start stays; its entry now begins there.
+    """
     memory = cache.memory
     covers = setup.rules.truncate_from_start_covers(memory.starts, start)
     if covers == 0:
         return cache
-    return _truncated(setup, cache, EpochEntries(memory.epochs[covers - 1 :], (start, *memory.starts[covers:])))
+    return _store_truncation(setup, cache, EpochEntries(memory.epochs[covers - 1 :], (start, *memory.starts[covers:])))
 
 
 def clear(cache: EpochCache) -> EpochCache:
@@ -112,7 +123,7 @@ def clear(cache: EpochCache) -> EpochCache:
 
 def clear_and_flush(cache: EpochCache) -> EpochCache:
     """Empty memory and file. LeaderEpochFileCache#clearAndFlush."""
-    return _written(EMPTY, cache)
+    return _write_through(cache, EMPTY)
 
 
 def flush(cache: EpochCache) -> EpochCache:
@@ -121,10 +132,13 @@ def flush(cache: EpochCache) -> EpochCache:
 
 
 def reload(setup: Setup, cache: EpochCache) -> EpochCache:
-    """Rebuild the cache from the file; queued writes are lost. The constructor assigns entry by entry."""
+    """Load the cache from its file after a restart; a queued write is lost.
+
+    Entries are assigned one by one, as LeaderEpochFileCache's constructor does, so those that contradict others go.
+    """
     memory = EMPTY
     for epoch, start in cache.disk.pairs():
-        memory = _inserted(setup, memory, epoch, start)
+        memory = _with_entry(setup, memory, epoch, start)
     return EpochCache(memory, cache.disk, False)
 
 
@@ -134,8 +148,11 @@ def latest_epoch(setup: Setup, cache: EpochCache) -> int:
 
 
 def end_offset_for(setup: Setup, cache: EpochCache, log_end: int, requested: int) -> tuple[int, int]:
-    """Return (epoch, end offset) for a requested epoch. LeaderEpochFileCache#endOffsetFor."""
-    # Row L4 of the response table is KAFKA-7415; before it an older epoch had no answer.
+    """Return (epoch, end offset) for a requested epoch, both UNDEFINED for no answer. LeaderEpochFileCache#endOffsetFor.
+
+    The epoch is the largest cached one that is not above the requested one.
+    """
+    # Before KAFKA-7415 an epoch below the first entry had no answer.
     if not setup.profile.strict_cache and cache.epochs and requested < cache.epochs[0]:
         return UNDEFINED, UNDEFINED
     return setup.rules.end_offset_for(cache.epochs, cache.starts, log_end, requested)
@@ -147,23 +164,26 @@ def epoch_for_offset(setup: Setup, cache: EpochCache, offset: int) -> int:
 
 
 def previous_epoch(cache: EpochCache, epoch: int | None = None) -> int:
-    """Return the cached epoch before `epoch`, or before the latest one. LeaderEpochFileCache#previousEpoch."""
+    """Return the last cached epoch below `epoch` (None: the latest), else UNDEFINED. LeaderEpochFileCache#previousEpoch."""
     if epoch is None:
         return cache.epochs[-2] if len(cache.epochs) > 1 else UNDEFINED
     return max((e for e in cache.epochs if e < epoch), default=UNDEFINED)
 
 
 def next_epoch(cache: EpochCache, epoch: int) -> int:
-    """Return the cached epoch after `epoch`. LeaderEpochFileCache#nextEpoch."""
+    """Return the first cached epoch above `epoch`, UNDEFINED for none. LeaderEpochFileCache#nextEpoch."""
     return min((e for e in cache.epochs if e > epoch), default=UNDEFINED)
 
 
 def earliest_entry(cache: EpochCache) -> tuple[int, int] | None:
-    """Return the first entry. LeaderEpochFileCache#earliestEntry."""
+    """Return the first entry as (epoch, start), None for an empty cache. LeaderEpochFileCache#earliestEntry."""
     return cache.memory.pairs()[0] if cache.epochs else None
 
 
 def implied_cache(epochs: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
-    """Return the cache entries that record epochs alone imply: one per change, from the log start on."""
-    changes = ((e, offset) for offset, e in enumerate(epochs) if offset == 0 or epochs[offset - 1] != e)
-    return tuple(entry for entry in changes if entry[0] != UNDEFINED)
+    """Return the (epoch, start) entries that the records of a log imply: one wherever the epoch changes.
+
+    `epochs` has the epoch of each record by offset, UNDEFINED for a record that was deleted.
+    """
+    changes = ((epoch, offset) for offset, epoch in enumerate(epochs) if offset == 0 or epochs[offset - 1] != epoch)
+    return tuple((epoch, start) for epoch, start in changes if epoch != UNDEFINED)

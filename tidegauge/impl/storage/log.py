@@ -1,4 +1,10 @@
-"""UnifiedLog as a value: batches, log start, high watermark, epoch cache; and how LogLoader loads it after a restart."""
+"""UnifiedLog as a value: batches, log start, high watermark, epoch cache; and how LogLoader loads it after a restart.
+
+A function takes a `Log` and returns the changed one, with a second result where Kafka's method has one. `setup` has the
+switches of a release and the rules, which make every decision. `end` is the log end offset (LEO), exclusive; `start` is the
+log start. A segment is named by its base offset. The *position* of a high watermark is the segment it lies in
+(`hw_segment`, Kafka's LogOffsetMetadata): it is looked up when it is needed, and UNDEFINED while only the offset is known.
+"""
 
 from itertools import pairwise
 from typing import NamedTuple
@@ -27,7 +33,7 @@ RECORD_BYTES = 10
 
 
 def bytes_of(batches: tuple[Batch, ...], record_bytes: int) -> int:
-    """Return the bytes that these batches take on disk."""
+    """Return the bytes that batches take on disk, where every record takes `record_bytes`."""
     return sum(BATCH_OVERHEAD + record_bytes * (batch.last - batch.base + 1) for batch in batches)
 
 
@@ -83,20 +89,20 @@ def end_offset_for_epoch(setup: Setup, log: Log, requested: int) -> tuple[int, i
 # Appends
 
 
-def _written(setup: Setup, log: Log, batches: tuple[Batch, ...]) -> Log:
+def _append(setup: Setup, log: Log, batches: tuple[Batch, ...]) -> Log:
     """Append batches to the log, and their epochs to its cache. UnifiedLog#append."""
     cache = log.cache
     for batch in batches:
         try:
             cache = epoch_cache.assign(setup, cache, batch.epoch, batch.base)
         except IllegalArgumentError as refused:
-            # The cache learns of each batch before anything is written: UnifiedLog#append
+            # Kafka tells the cache of each batch before it writes any, so the entries of the earlier ones stay.
             raise IllegalArgumentError(str(refused), left_behind=log._replace(cache=cache)) from refused
     return log._replace(cache=cache, batches=log.batches + batches, end=batches[-1].last + 1)
 
 
 def assign_epoch_start_offset(setup: Setup, log: Log, epoch: int, start: int) -> Log:
-    """Record where an epoch starts. UnifiedLog#assignEpochStartOffset."""
+    """Record in the cache that `epoch` starts at offset `start`. UnifiedLog#assignEpochStartOffset."""
     return log._replace(cache=epoch_cache.assign(setup, log.cache, epoch, start))
 
 
@@ -110,11 +116,14 @@ def append_as_leader(
 ) -> tuple[Log, AppendInfo]:
     """Append one batch of `records` records at the end, stamped with `epoch`. UnifiedLog#appendAsLeader."""
     batch = Batch(log.end, log.end + records - 1, epoch, transaction, producer)
-    return _written(setup, log, (batch,)), AppendInfo(batch.base, batch.last, epoch, 1)
+    return _append(setup, log, (batch,)), AppendInfo(batch.base, batch.last, epoch, 1)
 
 
 def without_later_epochs(setup: Setup, batches: tuple[Batch, ...], leader_epoch: int) -> tuple[Batch, ...]:
-    """Return the batches before the first one of a later epoch than the fetch. UnifiedLog#analyzeAndValidateRecords."""
+    """Return the batches before the first whose epoch is later than `leader_epoch`, that of the fetch (KAFKA-18723).
+
+    UnifiedLog#analyzeAndValidateRecords. A release without that change takes all.
+    """
     if not setup.profile.batch_epoch_filter:
         return batches
     return batches[: setup.rules.batches_accepted([b.epoch for b in batches], leader_epoch)]
@@ -123,16 +132,17 @@ def without_later_epochs(setup: Setup, batches: tuple[Batch, ...], leader_epoch:
 def append_as_follower(
     setup: Setup, log: Log, batches: tuple[Batch, ...], leader_epoch: int, *, last_is_corrupt: bool = False
 ) -> tuple[Log, AppendInfo]:
-    """Append batches as a leader stamped them. UnifiedLog#appendAsFollower.
+    """Append batches that were fetched from the leader in `leader_epoch`. UnifiedLog#appendAsFollower.
 
-    Only the last offsets must increase, and a gap above the log end is accepted: compaction leaves such batches. A batch
-    that is skipped is not looked at, so its checksum does not matter.
+    Only the last offsets must increase, and a gap above the log end is accepted: compaction leaves such batches.
+    `last_is_corrupt`: the checksum of the last batch does not match. Batches of a later epoch than `leader_epoch` are left
+    out. Raises CorruptRecordError, OffsetsOutOfOrderError or UnexpectedAppendOffsetError.
     """
     received = batches
     batches = without_later_epochs(setup, batches, leader_epoch)
     if not batches:
         return log, AppendInfo()
-    # Validation stops at the first later epoch, so a corrupt batch after it is never read.
+    # Validation stops at the first batch of a later epoch, so the last batch is read only if none was left out.
     if last_is_corrupt and batches == received:
         raise CorruptRecordError(f"batch at {batches[-1].base}: expected a matching checksum; seen another")
     for previous, batch in pairwise(batches):
@@ -141,7 +151,7 @@ def append_as_follower(
     first = batches[0].base
     if first < log.end:
         raise UnexpectedAppendOffsetError(f"first offset of an append: expected >= {log.end}; seen {first}")
-    return _written(setup, log, batches), AppendInfo(first, batches[-1].last, batches[-1].epoch, len(batches))
+    return _append(setup, log, batches), AppendInfo(first, batches[-1].last, batches[-1].epoch, len(batches))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -149,22 +159,23 @@ def append_as_follower(
 
 
 def read(log: Log, offset: int, bound: int, max_records: int) -> tuple[Batch, ...]:
-    """Read whole batches of one segment, from the one that contains `offset`, none that starts at or above `bound`.
+    """Read whole batches of one segment: from the one that contains `offset`, none that starts at or above `bound`.
 
-    At least one batch comes back when there is one, however large: `minOneMessage`. UnifiedLog#read.
+    UnifiedLog#read. `bound` is the end of what the reader may see. The read ends `max_records` above `offset`, but the first
+    batch always comes back, however large (`minOneMessage`). Raises OffsetOutOfRangeError.
     """
     lowest = max(log.start, log.segments[0])
     if offset < lowest or offset > log.end:
         raise OffsetOutOfRangeError(f"fetch offset: expected in [{lowest}, {log.end}]; seen {offset}")
-    wanted = [batch for batch in log.batches if batch.last >= offset and batch.base < bound]
-    if not wanted or offset >= bound:
+    readable = [batch for batch in log.batches if batch.last >= offset and batch.base < bound]
+    if not readable or offset >= bound:
         return ()
     # A read ends with its segment: a fetch response is a slice of one file.
-    later = [base for base in log.segments if base > wanted[0].base]
-    if later:
-        wanted = [batch for batch in wanted if batch.base < later[0]]
-    fitting = [batch for batch in wanted if batch.last < offset + max_records]
-    return tuple(fitting or wanted[:1])
+    later_segments = [base for base in log.segments if base > readable[0].base]
+    if later_segments:
+        readable = [batch for batch in readable if batch.base < later_segments[0]]
+    fitting = [batch for batch in readable if batch.last < offset + max_records]
+    return tuple(fitting or readable[:1])
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -175,7 +186,7 @@ def truncate_to(setup: Setup, log: Log, offset: int) -> tuple[Log, bool]:
     """Truncate everything at and above `offset`; also return whether anything was truncated. UnifiedLog#truncateTo."""
     if offset < 0:
         raise IllegalArgumentError(f"truncation offset: expected >= 0; seen {offset}")
-    # KAFKA-10706: a cache entry without records would otherwise be offered to the leader for ever.
+    # KAFKA-10706: else an epoch without records stays in the cache, and the follower offers it to the leader for ever.
     if offset >= log.end and not setup.profile.truncation_clears_cache:
         return log, False
     if offset >= log.end:
@@ -188,6 +199,7 @@ def truncate_to(setup: Setup, log: Log, offset: int) -> tuple[Log, bool]:
         start=min(offset, log.start),
         end=offset,
         hw=setup.rules.high_watermark_after_truncation(log.hw, offset) if setup.profile.truncation_lowers_hw else log.hw,
+        # A high watermark that comes down to the new log end has its position: the segment written to.
         hw_segment=segments[-1] if log.hw >= offset else log.hw_segment,
         batches=tuple(batch for batch in log.batches if batch.last < offset),
         cache=epoch_cache.truncate_from_end(setup, log.cache, offset),
@@ -197,7 +209,11 @@ def truncate_to(setup: Setup, log: Log, offset: int) -> tuple[Log, bool]:
 
 
 def truncate_fully_and_start_at(log: Log, offset: int, log_start: int | None = None) -> Log:
-    """Drop everything and go on at `offset`. UnifiedLog#truncateFullyAndStartAt. The high watermark may rise."""
+    """Drop all records and go on at `offset`, with an empty log. UnifiedLog#truncateFullyAndStartAt.
+
+    `log_start` None: the log starts at `offset`, too. Below it, what lies between is in remote storage. The high watermark
+    may rise.
+    """
     start = offset if log_start is None else log_start
     return log._replace(
         start=start,
@@ -221,14 +237,15 @@ def active_segment(log: Log) -> int:
 
 
 def segment_of(log: Log, offset: int) -> int:
-    """Return the base offset of the segment that holds `offset`."""
+    """Return the base offset of the segment that holds `offset`; below all of them, of the first one."""
     return max((base for base in log.segments if base <= offset), default=log.segments[0])
 
 
 def batch_base_at(log: Log, offset: int) -> int | None:
-    """Return what a position look-up finds: the base of the batch that holds `offset`, or of the next one in a gap.
+    """Return the offset that a look-up of the position of `offset` gives: the base of the batch that holds it.
 
-    None: the segments do not reach so far. UnifiedLog#maybeConvertToOffsetMetadata since KAFKA-17803 (4.0.0).
+    UnifiedLog#maybeConvertToOffsetMetadata since KAFKA-17803 (4.0.0). In a gap it is the base of the next batch, behind all
+    batches the log end; None where the segments do not reach.
     """
     # The log start does not matter: LocalLog, which looks it up, knows its segments alone.
     if not log.segments[0] <= offset <= log.end:
@@ -237,9 +254,11 @@ def batch_base_at(log: Log, offset: int) -> int | None:
 
 
 def locate_high_watermark(setup: Setup, log: Log) -> Log:
-    """Find the position of a high watermark that is only an offset; where batches round it, it moves.
+    """Look up the position of the high watermark if only its offset is known.
 
-    UnifiedLog#fetchHighWatermarkMetadata: before every comparison, snapshot, and read bounded by the high watermark.
+    Since KAFKA-17803 (`hw_rounded_to_batches`) the look-up returns the base of the batch that holds the offset, and so moves
+    the high watermark there. UnifiedLog#fetchHighWatermarkMetadata: called before every comparison, snapshot, and read that
+    the high watermark bounds.
     """
     # A position that is known is kept; only a look-up returns the base of the batch, and so moves the high watermark.
     if not setup.profile.hw_rounded_to_batches or log.hw_segment != UNDEFINED:
@@ -251,20 +270,19 @@ def locate_high_watermark(setup: Setup, log: Log) -> Log:
 
 
 def update_high_watermark(setup: Setup, log: Log, hw: int) -> Log:
-    """Take over a value, clamped into the log; it may fall. UnifiedLog#updateHighWatermark.
-
-    Its position is known if it is the log end, unless it was raised there: to the log start of an empty log.
-    """
+    """Set the high watermark to `hw`, clamped into the log; it may fall. UnifiedLog#updateHighWatermark."""
     clamped = setup.rules.follower_high_watermark(hw, log.start, log.end)
+    # The position is known at the log end, unless an `hw` below the start of an empty log was raised there.
     located = clamped == log.end and hw >= log.start
     return log._replace(hw=clamped, hw_segment=active_segment(log) if located else UNDEFINED)
 
 
 def maybe_increment_high_watermark(setup: Setup, log: Log, hw: int, *, located: bool = False) -> tuple[Log, int | None]:
-    """Raise to `hw` or leave alone; also return the old value if it was set. UnifiedLog#maybeIncrementHighWatermark.
+    """Raise the high watermark to `hw`, never lower it. UnifiedLog#maybeIncrementHighWatermark.
 
-    `located`: the caller knows the position. The same offset on a newer segment is set too, so that a reader bounded by it
-    does not read the old one.
+    Also return the old value, None if nothing was set. `located`: the caller knows the position of `hw`. The same offset on
+    a newer segment is set, too, so that a reader bounded by it does not read the old segment. Raises IllegalArgumentError
+    above the log end.
     """
     if hw > log.end:
         raise IllegalArgumentError(f"high watermark: expected <= log end {log.end}; seen {hw}")
@@ -277,7 +295,10 @@ def maybe_increment_high_watermark(setup: Setup, log: Log, hw: int, *, located: 
 
 
 def maybe_increment_log_start(setup: Setup, log: Log, start: int) -> tuple[Log, bool]:
-    """Raise the log start; also return whether it changed. UnifiedLog#maybeIncrementLogStartOffset."""
+    """Raise the log start to `start`, never lower it; also return whether it changed. Raises OffsetOutOfRangeError.
+
+    UnifiedLog#maybeIncrementLogStartOffset. Segments below it stay until retention deletes them.
+    """
     # Records above the high watermark may still be truncated, so they must not be deleted first.
     if start > log.hw:
         raise OffsetOutOfRangeError(f"log start: expected <= high watermark {log.hw}; seen {start}")
@@ -307,7 +328,7 @@ def roll(log: Log, first: int = 0) -> Log:
 
 
 def delete_old_segments(log: Log) -> tuple[Log, int]:
-    """Drop segments whose successor starts at or below the log start; also return how many. UnifiedLog#deleteOldSegments."""
+    """Drop segments that lie wholly below the log start; also return how many. UnifiedLog#deleteOldSegments."""
     count = sum(1 for base in log.segments[1:] if base <= log.start)
     remaining = log.segments[count:]
     return log._replace(segments=remaining, batches=tuple(b for b in log.batches if b.base >= remaining[0])), count
@@ -323,39 +344,41 @@ def delete_old_segments(log: Log) -> tuple[Log, int]:
 
 
 def flush(log: Log, offset: int | None = None) -> Log:
-    """Flush everything below `offset`, or below the log end, to disk. UnifiedLog#flush."""
+    """Flush everything below `offset` (None: the log end) to disk: raise the recovery point. UnifiedLog#flush."""
     return log._replace(recovery_point=max(log.recovery_point, log.end if offset is None else offset))
 
 
 def flush_cache(log: Log) -> Log:
-    """Run the queued write of the epoch cache."""
+    """Run the write of the epoch cache that waits for the scheduler, if one does."""
     return log._replace(cache=epoch_cache.flush(log.cache))
 
 
 def lose_tail(log: Log, flushed_end: int) -> Log:
-    """Drop the batches that reach `flushed_end`: nothing from there on was flushed."""
+    """Drop the batches that reach `flushed_end` or beyond: only what lies below it was flushed before the crash."""
     return log._replace(batches=tuple(batch for batch in log.batches if batch.last < flushed_end))
 
 
 def load(setup: Setup, log: Log, *, log_start: int = 0, recovery_point: int = 0, clean: bool = False) -> Log:
-    """Build the log from disk and checkpoints. The high watermark starts at the log start. LogLoader#load.
+    """Load the log of a process that starts, from what is on disk and its checkpoints. LogLoader#load.
 
-    What was never written is gone: the end is that of the last batch, and an epoch its leader never wrote in is forgotten,
-    because the cache is truncated to the log at both ends.
+    `log` has the batches and the file of the epoch cache that are on disk; `log_start` and `recovery_point` were
+    checkpointed; `clean`: the process before it shut down in order. The log end is that of the last batch. The high
+    watermark starts at the log start. The cache is truncated to the log at both ends, so an epoch in which nothing was
+    written is forgotten.
     """
     cache = epoch_cache.reload(setup, log.cache)
     if not clean:
-        recovered = segment_of(log, recovery_point)
+        first_recovered = segment_of(log, recovery_point)
         # LogSegment#recover adds only epochs above the latest one, so a wrong entry on disk is not corrected here.
         for batch in log.batches:
-            if batch.base >= recovered and batch.epoch > epoch_cache.latest_epoch(setup, cache):
+            if batch.base >= first_recovered and batch.epoch > epoch_cache.latest_epoch(setup, cache):
                 cache = epoch_cache.assign(setup, cache, batch.epoch, batch.base)
     active = active_segment(log)
     end = max((b.last + 1 for b in log.batches if b.base >= active), default=active)
     start = max(log_start, log.segments[0])
     # After a clean shutdown all is on disk, however old the checkpoint is.
-    recovered_to = end if clean else min(recovery_point, end)
-    loaded = log._replace(end=end, start=start, recovery_point=max(start, recovered_to))
+    flushed_to = end if clean else min(recovery_point, end)
+    loaded = log._replace(end=end, start=start, recovery_point=max(start, flushed_to))
     # Everything is older than the checkpointed log start, which can be ahead of an unflushed log: begin again there.
     if end < log_start:
         cache = epoch_cache.clear_and_flush(cache)
@@ -366,5 +389,5 @@ def load(setup: Setup, log: Log, *, log_start: int = 0, recovery_point: int = 0,
 
 
 def apply_checkpoint(setup: Setup, log: Log, checkpointed_hw: int) -> Log:
-    """Take over the checkpointed high watermark, clamped. Partition#createLog."""
+    """Set the high watermark of a log that was just loaded to the checkpointed one, clamped. Partition#createLog."""
     return update_high_watermark(setup, log, checkpointed_hw)

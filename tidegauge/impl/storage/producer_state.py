@@ -1,4 +1,9 @@
-"""Producers as a log knows them: idempotent ones, whose batches it takes or refuses, and open transactions."""
+"""Producers as a log knows them: idempotent ones, whose batches it takes or refuses, and open transactions.
+
+All of it is derived from the log's batches, each of which has its producer (id, epoch, base sequence) and transaction; a
+transaction ends with a *marker*, a batch of its own. The last stable offset is where the first transaction begins that is
+open, or whose marker is not below the high watermark yet: a reader of committed transactions reads up to there.
+"""
 
 from typing import NamedTuple
 
@@ -47,24 +52,29 @@ class ProducerEntry(NamedTuple):
 
 
 def last_sequence(base_sequence: int, records: int) -> int:
-    """Return the sequence number of a batch's last record."""
+    """Return the sequence number of the last record of a batch with `records` records."""
     return (base_sequence + records - 1) % SEQUENCES
 
 
 def producer_entry(batches: tuple[Batch, ...], producer_id: int) -> ProducerEntry | None:
-    """Return a producer's state as the log's batches imply it; None: there is none. ProducerStateManager#lastEntry."""
+    """Return a producer's latest epoch and its last batches there; None: no batch. ProducerStateManager#lastEntry."""
     entry: ProducerEntry | None = None
     for batch in batches:
         if batch.producer is None or batch.producer.producer_id != producer_id:
             continue
-        _, epoch, base = batch.producer
+        _, epoch, base_sequence = batch.producer
+        # The first batch in a new epoch makes the producer's state forget those of the epoch before.
         earlier = entry.batches if entry is not None and entry.epoch == epoch else ()
-        entry = ProducerEntry(epoch, (*earlier, (base, batch))[-RETAINED:])
+        entry = ProducerEntry(epoch, (*earlier, (base_sequence, batch))[-RETAINED:])
     return entry
 
 
 def check_sequence(setup: Setup, batches: tuple[Batch, ...], producer: Producer, records: int) -> tuple[int, Batch | None]:
-    """Return an error code, and the batch that is in the log already. ProducerAppendInfo#maybeValidateDataBatch."""
+    """Decide whether a leader takes a batch of `records` records from an idempotent producer; return (error, duplicate).
+
+    ProducerAppendInfo#maybeValidateDataBatch. `batches` are those of the log. `duplicate` is the batch among the producer's
+    last ones that was sent again: it is not appended, and its offsets are the response. None: the batch is new, or refused.
+    """
     entry = producer_entry(batches, producer.producer_id)
     if entry is None:
         return _check_unknown(setup, producer), None
@@ -77,7 +87,8 @@ def check_sequence(setup: Setup, batches: tuple[Batch, ...], producer: Producer,
     for base, batch in entry.batches:
         if (base, last_sequence(base, batch.last - batch.base + 1)) == (producer.base_sequence, last):
             return NONE, batch
-    # 1.0.0 and 1.0.1 took every older sequence for a duplicate, also one that was never written.
+    # 1.0.0 and 1.0.1 took every sequence below the remembered ones for a duplicate, also one that was never written, unless
+    # it ends at 0.
     if setup.profile.old_batch_is_duplicate and last != 0 and last < entry.batches[0][0]:
         return DUPLICATE_SEQUENCE_NUMBER, None
     in_sequence = producer.base_sequence == (entry.last_sequence + 1) % SEQUENCES
@@ -85,7 +96,10 @@ def check_sequence(setup: Setup, batches: tuple[Batch, ...], producer: Producer,
 
 
 def _check_unknown(setup: Setup, producer: Producer) -> int:
-    """Return the error for a producer without state: since KIP-360 (2.5) it may begin at any sequence."""
+    """Return the error for a batch of a producer without a batch in the log, NONE if it may begin.
+
+    It may begin at 0, and since KIP-360 (2.5) at any sequence: its earlier batches may have been deleted.
+    """
     if producer.base_sequence == 0 or setup.profile.unknown_producer == "taken":
         return NONE
     return UNKNOWN_PRODUCER_ID if setup.profile.unknown_producer == "unknown" else OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -113,7 +127,7 @@ class AbortedTransaction(NamedTuple):
 
 
 class Transactions(NamedTuple):
-    """First offsets of what is open, (first, marker) of what has ended, and what was aborted, by marker."""
+    """First offsets of the open ones, (first offset, offset of the marker) of the ended ones, the aborted among these."""
 
     open: tuple[int, ...]
     ended: tuple[tuple[int, int], ...]
@@ -121,8 +135,11 @@ class Transactions(NamedTuple):
 
 
 def transactions(batches: tuple[Batch, ...]) -> Transactions:
-    """Return the transactions that a log's batches imply. ProducerAppendInfo#append."""
-    begun: dict[int, int] = {}
+    """Return the transactions that the batches of a log imply, open and ended. ProducerAppendInfo#append.
+
+    A producer's transaction begins with its first batch after the last marker, and ends with the next marker.
+    """
+    begun: dict[int, int] = {}  # producer id -> first offset
     ended: list[tuple[int, int]] = []
     aborted: list[AbortedTransaction] = []
     for batch in batches:
@@ -141,7 +158,10 @@ def transactions(batches: tuple[Batch, ...]) -> Transactions:
 
 
 def first_unstable_offset(log: Log) -> int | None:
-    """Return where the first open or uncommitted transaction begins. UnifiedLog#firstUnstableOffset."""
+    """Return where the first transaction begins that is open or whose marker is not committed; None if there is none.
+
+    UnifiedLog#firstUnstableOffset: not below the log start.
+    """
     in_log = transactions(log.batches)
     unstable = [*in_log.open, *(first for first, marker in in_log.ended if marker >= log.hw)]
     return max(min(unstable), log.start) if unstable else None
@@ -154,16 +174,17 @@ def last_stable_offset(log: Log) -> int:
 
 
 def read_bound(log: Log, isolation: Isolation) -> int:
-    """Return where a read of this isolation ends. LogOffsetSnapshot, FetchIsolation."""
+    """Return the offset at which a read of this isolation ends, exclusive. LogOffsetSnapshot, FetchIsolation."""
     if isolation is Isolation.LOG_END:
         return log.end
     return log.hw if isolation is Isolation.HIGH_WATERMARK else last_stable_offset(log)
 
 
 def aborted_transactions(log: Log, read: tuple[Batch, ...]) -> tuple[AbortedTransaction, ...]:
-    """Return the aborted transactions that have a record in what was read. UnifiedLog#collectAbortedTransactions.
+    """Return the aborted transactions that overlap the batches that were read. UnifiedLog#collectAbortedTransactions.
 
-    Kafka finds the upper end in the offset index, so it may list a few more.
+    The consumer needs them to leave out their records. Kafka finds the upper end in the offset index, so it may list a few
+    more.
     """
     if not read:
         return ()

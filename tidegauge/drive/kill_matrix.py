@@ -197,6 +197,8 @@ WALKS = 600
 """How many random walks a bug gets."""
 CHUNK = 60
 """How many cases are played together before it is looked whether one of them differs."""
+_SHRINKING = 60.0
+"""Seconds to shrink a path: more than it takes on a busy machine, as lengths are compared with those that are kept."""
 
 NO_TRACES, NO_RULE_FAILS = "no traces", "no rule fails"
 """What `BugRow.fate` says of a bug that nothing was judged of, and of one whose traces no rule of the judge rejects."""
@@ -268,7 +270,7 @@ def _first_caught(
     for where, cases in chunks:
         differences = play(node, cases, reference(bug.right, counting(count))).differences
         if differences:
-            shortest = shrunk(node, min(differences, key=lambda difference: difference.at), reference(bug.right))
+            shortest = shrunk(node, min(differences, key=lambda difference: difference.at), reference(bug.right), _SHRINKING)
             # A difference that does not show when it is played again catches nothing.
             if shortest is not None:
                 return Caught(where, shortest.at)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tidegauge.drive.contract import CaseT, Node
-from tidegauge.drive.runner.compare import UNEXPLAINED, Change, Comparison, compare
+from tidegauge.drive.runner.compare import Change, Comparison, causes_text, compare
 from tidegauge.drive.runner.player import play
 from tidegauge.drive.runner.reference_interface import Reference
 from tidegauge.drive.runner.run import shrunk
@@ -94,11 +94,6 @@ def markdown(comparison: Comparison[Any]) -> str:
         lines += [comparison.pair.story(change), "```", "</details>"]
     lines += ["", f"{comparison.steps:,} steps that both were given."]
     return "\n".join((*lines, ""))
-
-
-def causes_text(change: Change[Any]) -> str:
-    """Return the names of the known bugs and switches that explain a change, or that none does."""
-    return ", or ".join(" with ".join(suspect.name for suspect in bugs) for bugs in change.causes) or UNEXPLAINED
 
 
 def places_text(change: Change[Any]) -> str:

@@ -232,12 +232,16 @@ class NodePair(Generic[CaseT]):
         return text + self.note(change.shown)
 
 
+def causes_text(change: Change[Any]) -> str:
+    """Return the names of the known bugs and switches that explain a change, or that none does."""
+    return ", or ".join(" with ".join(suspect.name for suspect in bugs) for bugs in change.causes) or UNEXPLAINED
+
+
 def text_of(comparison: Comparison[Any]) -> str:
     """Return a comparison as text: each change with its shortest path and both reports; then how much was compared."""
     lines, pair = [], comparison.pair
     for change in comparison.changes:
-        names = ", or ".join(" with ".join(suspect.name for suspect in bugs) for bugs in change.causes) or UNEXPLAINED
-        lines += [f"{names}: {_paths_text(change.paths)}"]
+        lines += [f"{causes_text(change)}: {_paths_text(change.paths)}"]
         lines += [f"{paths:>6,}  first in {place}" for place, paths in change.after]
         lines += [pair.story(change), ""]
     differing = sum(change.paths for change in comparison.changes)

@@ -129,6 +129,7 @@ def figures(package: Path) -> Iterator[tuple[str, object]]:
     modules = modules_of(package)
     each = modules.values()
     yield "lines of Python", sum(len(module.lines) for module in each)
+    yield "lines of code among them", sum(len(module.code_lines()) for module in each)
     yield "files", len(modules)
     code = sum(len(module.code_lines()) for module in each)
     yield "imports, of the lines of code", f"{sum(len(module.import_lines()) for module in each) / code:.1%}"

@@ -907,3 +907,21 @@ def test_a_fetch_of_one_partition_that_fails_for_want_of_memory_names_it(telling
     assert (
         only(telling(dated(failed.format(f"{one},[y,0] -> PartitionFetchInfo(7,7)"))), "fetch_refused")["partition"] is None
     )
+
+
+def test_a_truncation_that_a_fetcher_calls_one_to_its_high_watermark_is_told_so(telling: Telling) -> None:
+    cut = "INFO [UnifiedLog partition=x-0, dir=/d] Truncating to offset 10042 (kafka.log.UnifiedLog)"
+    why = (
+        "INFO [ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] Truncating partition x-0 to local high watermark 10042 "
+        "(kafka.server.ReplicaFetcherThread)"
+    )
+    assert any("broker 2 truncated to 10042, its own high watermark" in line for line in headline(telling(dated(cut, why))))
+
+
+def test_a_broker_that_the_controller_does_not_name_is_to_be_found_by_its_own_line(telling: Telling) -> None:
+    refused = (
+        "INFO [QuorumController id=0] processBrokerHeartbeat: event failed with StaleBrokerEpochException in 25 us. "
+        "Exception message: Expected broker epoch 38558457, but got broker epoch 2293103 (org.apache.kafka.controller)"
+    )
+    told = headline(telling(dated(refused)))
+    assert any("find the broker first: its own log has `received error STALE_BROKER_EPOCH`" in line for line in told)

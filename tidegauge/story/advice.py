@@ -241,6 +241,9 @@ def _process_advice(entry: StoryEntry) -> str | None:
     why = str(entry.fields.get("cause") or entry.fields.get("error") or "")
     if entry.kind in _STEPS_BY_KIND:
         # A line that any client of ZooKeeper prints is not known to be a broker's.
+        if entry.kind == "not_registered" and entry.node is None:
+            own_line = f"`received error {entry.fields['error']}`"
+            return f"find the broker first: its own log has {own_line}; then {_STEPS_BY_KIND[entry.kind]}"
         return None if "any client" in entry.marks else _STEPS_BY_KIND[entry.kind]
     if entry.kind == "quorum":
         # It knows a leader, or did later.

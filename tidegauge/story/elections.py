@@ -175,7 +175,7 @@ class Elections(StoryState):
             return
         replica.change = self.add(line, "isr_changed", line.partition, **{"from": before}, to=after, accepted=None, times=1)
         if "lagging" in line.fields:
-            ends = {int(node): int(end) for node, end in _LAGGING.findall(line.fields["lagging"])}
+            ends = {node: number(end) for node, end in _LAGGING.findall(line.fields["lagging"])}
             replica.change.fields["log_ends"] = {"leader": number(line.fields["log_end"]), **ends}
         # Its broker was refused a change just before: this one may be in vain, too, until a line says that it is accepted.
         refused = self.nodes[self.key(line)].refused

@@ -652,7 +652,8 @@ def _truncation(entry: StoryEntry, who: str) -> str:
     }
     if fields["relation"] == "no effect":
         return f"{who} had nothing to truncate at {fields['to']}"
-    return f"{who} truncated{begin} to {fields['to']}{relation.get(str(fields['relation']), '')}"
+    own = ", its own high watermark" if entry.basis == "high watermark" and fields["relation"] == "unknown" else ""
+    return f"{who} truncated{begin} to {fields['to']}{relation.get(str(fields['relation']), own)}"
 
 
 def _isr_change(entry: StoryEntry, who: str) -> str:

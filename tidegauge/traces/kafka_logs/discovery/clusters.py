@@ -252,5 +252,6 @@ def _add(node: NodeFiles, logs: FoundLogs) -> None:
         logs.nodes.append(node)
         return
     seen, do = f"node {node.id} again, as in {twin.label}", "put the logs of one node into one folder"
+    # The problems of a node that is read are reported with it; of this one nobody else reports them.
     logs.problems += node.problems
     leave_out(Problem(node.label, None, "one folder per node", seen, do), logs)

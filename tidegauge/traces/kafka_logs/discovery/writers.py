@@ -159,7 +159,10 @@ def is_brokers(lines: Iterable[Line]) -> bool:
 
 
 def matters(line: Line) -> bool:
-    """Return whether the reader understands a line: it has a pattern, or is a request."""
+    """Return whether a line would be evidence: it matches a row of the table (patterns.py), or is of the request log.
+
+    A file, or a line of an unknown node, without such evidence may be left out and nothing is lost.
+    """
     return parse_line(line) is not None or is_request(line)
 
 

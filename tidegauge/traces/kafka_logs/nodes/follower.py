@@ -86,7 +86,7 @@ def _fields_of_request(send: Send | None, tp: str) -> Fields:
     return {} if partition is None else request_fields(partition)
 
 
-def _response(broker: LoggedBroker, parsed: ParsedLine, name: str, fields: Fields) -> LoggedStep:
+def _begin_response(broker: LoggedBroker, parsed: ParsedLine, name: str, fields: Fields) -> LoggedStep:
     """Begin the step `name` that handles the response to the last request of this thread; it has the request's fields."""
     fetcher = broker.fetchers.get(fetcher_key(parsed))
     send = fetcher.send if fetcher is not None else None
@@ -111,7 +111,7 @@ def _received(broker: LoggedBroker, parsed: ParsedLine) -> None:
     # An empty response prints no line of the log: its records are known to be none.
     if parsed.number("size") == 0:
         fields |= {"rec_base": replica.leo, "rec_end": replica.leo, "leo": replica.leo, "epochs": []}
-    _response(broker, parsed, "HandleFetchResponse", fields)
+    _begin_response(broker, parsed, "HandleFetchResponse", fields)
 
 
 def _appended(broker: LoggedBroker, parsed: ParsedLine) -> None:
@@ -186,7 +186,7 @@ def _follower_high_watermark(broker: LoggedBroker, parsed: ParsedLine) -> None:
 def _truncating(broker: LoggedBroker, parsed: ParsedLine) -> None:
     """Begin HandleDivergingResponse: the line has the truncation target, and the response that led to it."""
     replica = broker.replica(parsed.tp)
-    _response(
+    _begin_response(
         broker,
         parsed,
         "HandleDivergingResponse",
@@ -212,15 +212,19 @@ def _truncating_to_high_watermark(broker: LoggedBroker, parsed: ParsedLine) -> N
 
 
 def _out_of_range(broker: LoggedBroker, parsed: ParsedLine) -> None:
-    """Take one of the lines of an out-of-range reset: each has other offsets of the one step."""
+    """Begin HandleOutOfRange: a reset prints one of three lines, with different offsets.
+
+    Then perhaps come those of a truncation, and last `reset-done`.
+    """
     replica = broker.replica(parsed.tp)
     values = {
         name: parsed.number(name) for name in ("req_offset", "leader_start", "leader_end", "target") if name in parsed.values
     }
-    _response(
+    _begin_response(
         broker,
         parsed,
         "HandleOutOfRange",
+        # Log end and high watermark are as before, unless a truncation line follows.
         values | reported(leo_before=replica.leo, leo=replica.leo, hw_before=replica.hw, hw=replica.hw),
     )
 
@@ -309,7 +313,7 @@ def _fetch_error(code: int) -> Callable[[LoggedBroker, ParsedLine], None]:
 
     def handle(broker: LoggedBroker, parsed: ParsedLine) -> None:
         """Add HandleFetchError: the line is all that the fetcher prints of the response."""
-        _response(broker, parsed, "HandleFetchError", {"error": code})
+        _begin_response(broker, parsed, "HandleFetchError", {"error": code})
         broker.close(parsed)
 
     return handle

@@ -154,7 +154,11 @@ def _stamped(number: int, lines: Sequence[Line]) -> Iterator[Stamped]:
 
 
 def _note_role(line: Line, roles: dict[str, str]) -> None:
-    """Note in `roles` the role that a line gives a replica; such lines are of `state.change.logger`, here `logger`."""
+    """Note in `roles`, by partition, whether the replica is "leader" or "follower" after this line, if it is about a role.
+
+    A kind that ends in `-again` confirms the role that it had. `_arranged` needs it to order the lines of an instant.
+    """
+    # They are lines of `state.change.logger`: Line.logger has only the last part of that name.
     if line.logger == "logger" and (parsed := parse_line(line)) is not None and parsed.kind in _ROLES:
         roles[parsed.tp] = parsed.kind.removesuffix("-again")
 

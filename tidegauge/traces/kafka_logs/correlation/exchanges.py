@@ -178,7 +178,7 @@ class Exchanges:
             handling.fields = handling.fields | _response_fields(fetch.requested[tp], response)
             answering = handling
         else:
-            answering = self._add_answer(fetch, tp, response, handling, ties)
+            answering = self._add_response(fetch, tp, response, handling, ties)
         self._follow_last_fetch(fetch, tp, handling, answering)
         # The sender's process ends after its requests were handled and answered (process.py).
         handling.provides += ties.handled
@@ -211,7 +211,7 @@ class Exchanges:
         fields = _fields_of_request(fetch.replica, fetch.broker_epoch, fetch.requested[tp], recorded=False)
         return self.add(fetch.request.handled, "HandleFetch", tp, fields, fetch.request, fetch.topic_ids.get(tp, ""))
 
-    def _add_answer(
+    def _add_response(
         self, fetch: LoggedFetch, tp: str, response: LoggedResponse, handling: LoggedStep, ties: _Ties
     ) -> LoggedStep:
         """Add the AnswerFetch of a fetch whose HandleFetch is `handling`, and return it.
@@ -344,13 +344,17 @@ class Exchanges:
                 step.depends_on += keys[-1:]
 
     def _place_before_change(self, step: LoggedStep, partition_epoch: object) -> None:
-        """Put an accepted proposal without a line of its own before the change to `partition_epoch` that it made."""
+        """Put an accepted proposal without a line of its own before the change to `partition_epoch` that it made.
+
+        The change gets its `peer`: whose proposal it was.
+        """
         for change in self.broker.steps:
             if (
                 change.tp == step.tp
                 and change.name == "ChangePartition"
                 and change.fields.get("partition_epoch") == partition_epoch
             ):
+                # -1: before the steps of that line, which have 0 there (LoggedStep.place).
                 step.place = (change.run, change.line_index, -1, change.place[3])
                 change.fields["peer"] = step.fields["peer"]
 

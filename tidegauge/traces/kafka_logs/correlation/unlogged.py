@@ -4,7 +4,9 @@ A *send* is what a `Sending fetch request` line of a follower shows, a *fetch* w
 has by id() of a fetch its send. A *run* is the number of a process among those of its node; a process is *served on* if it
 was told to stop and may have served, and fetched, what it did not log. To *tie* steps of two nodes is to give both a key,
 such as ("answered", request): the one that provides it comes before the one that depends on it (nodes/logged_broker.py,
-rule 3). Steps that a process must have made after its last line are added with the line index AFTER_LINES.
+rule 3). The end of a process depends on ("handled", node, run), which the steps of its requests and their responses provide.
+Steps that a process must have made after its last line are added with the line index AFTER_LINES in their `place`: (run,
+line index, order there, time). A step happened after `begins` and by `ends`; `key` is where its stamp puts it.
 """
 
 from collections import defaultdict

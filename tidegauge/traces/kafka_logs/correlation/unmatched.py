@@ -11,6 +11,9 @@ Rules of this file
 2. What a process did last may be logged nowhere: it was killed before it wrote, or had closed its log while it still served
    (4.x). So a line without its request, or a request without its line, counts only before the end of a process.
 3. Clocks of different nodes are not compared.
+
+A follower's step that handles the response to a send `depends_on` the key ("answered", id of the send). The step of a
+proposal `provides` a key ("proposal", ..), on which the controller's AlterPartition depends.
 """
 
 from bisect import bisect_left
@@ -362,7 +365,7 @@ def _last_requests(
         unrecorded = [step for step in steps if step.name != _RECORDED or not _records(leader, run, step)]
         # One response alone, to a fetch that a line records, proves nothing: the leader was killed before it logged it.
         if len(behind) > 1 or unrecorded:
-            # To a fetch that is recorded: then lines of Partition are missing, too, not only those of the request log.
+            # A fetch of this kind is recorded: then lines of Partition are missing, too, not only those of the request log.
             everything = any(step.name == _RECORDED for step in unrecorded)
             why = f"node {follower.id} took {len(behind)} responses to requests that are not there"
             begin = BEFORE_ALL_LINES if time is None else spot(leader, time)
@@ -375,9 +378,11 @@ def _answered_unlogged(leader: Node, runs: Sequence[ProcessRun], send: Send, ste
 
     `steps` are those in which the follower took the response to `send` over.
     """
+    # The leader counted and answered it within the time from its send to its response, which the follower's clock shows. It
+    # answered after the last line: so the `Recorded` line is older than that by this time at most.
     return any(
         all(
-            step.name == _RECORDED and _records(leader, run.number, step, run.logs_until - (step.time - send.time))
+            step.name == _RECORDED and _records(leader, run.number, step, since=run.logs_until - (step.time - send.time))
             for step in steps
         )
         for run in runs

@@ -38,11 +38,11 @@ _TP = r"(?>[A-Za-z0-9._\-]+-\d+)"
 NAMES_ONE = re.compile(
     rf"(?:Partition |partition[ =]|partition change for |Cache |Leader |Follower |ISR for |load of Log\(dir=[^,(]*/)({_TP})"
 )
+"""A line about one partition; [1] is the partition."""
 _FETCHED = re.compile(rf"{TP_IN_A_LIST}=PartitionData\([^()]*\)(?:, )?")
 _LEADER = re.compile(r"leaderId=(\d+)")
 TOPIC_ID = re.compile(r"(?:topicId=|topic id Some\(|topic ID )([A-Za-z0-9_\-]{22})")
 _API = re.compile(r'"requestApiKey":(\d+)')
-"""A line about one partition; [1] is the partition."""
 _READ_FIELDS = ("requestHeader", "totalTimeMs", "requestQueueTimeMs", "localTimeMs", "remoteTimeMs")
 """Fields of a document of the request log that are read, beside `request` and `response`."""
 _UNREAD = frozenset({"clusterId", "nodeEndpoints", "throttleTimeMs", "rackId"})
@@ -60,7 +60,7 @@ KIND_TEXTS = {
     "changed": "partition change for",
     "registered": "PartitionRecord for new partition",
 }
-"""Texts of lines that show that a logger was on (coverage.py), and which node is the controller, for any partition."""
+"""Texts of lines that show that a logger was on (log_coverage.py), and which node is the controller, for any partition."""
 
 
 class SessionRequest(NamedTuple):

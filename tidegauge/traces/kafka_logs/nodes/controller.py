@@ -1,7 +1,9 @@
 """Handlers of the controller's lines: registrations of partitions and what changes them.
 
 A method of LoggedController handles one kind of line (HANDLERS): it reads the values of the ParsedLine and adds steps,
-events in the making, to those of its broker. Lines come in the order of the log, process by process.
+events in the making, to those of its broker. Lines come in the order of the log, process by process. Keys tie steps: one
+that `depends_on` a key comes after those that `provide` it. ("metadata", partition, partition epoch) is that of the change
+to this epoch, ("altered", ..) of the proposal that led to it, ("proposed", ..) of a proposal that was made in it.
 
 Rules of this file
 

@@ -2,7 +2,8 @@
 
 A handler (HANDLERS, by kind of line) reads the values of a ParsedLine, changes what is known of the replica in
 `broker.replicas`, and begins a step, an event in the making, or adds fields to the step that its thread has open on this
-partition (LoggedBroker: `begin`, `opened`, `add`, `close`). Lines come in the order of the log.
+partition (LoggedBroker: `begin`, `opened`, `add`, `close`). Lines come in the order of the log. Keys tie steps of two nodes:
+a SendFetch provides ("sent", request), and the step that handles its response depends on ("answered", request).
 
 Rules of this file
 
@@ -87,7 +88,10 @@ def _fields_of_request(send: Send | None, tp: str) -> Fields:
 
 
 def _begin_response(broker: LoggedBroker, parsed: ParsedLine, name: str, fields: Fields) -> LoggedStep:
-    """Begin the step `name` that handles the response to the last request of this thread; it has the request's fields."""
+    """Begin and return the step `name` that handles the response to the last request of this fetcher.
+
+    It has `fields`, and those of the request. If the line of the request is missing, it depends on no response.
+    """
     fetcher = broker.fetchers.get(fetcher_key(parsed))
     send = fetcher.send if fetcher is not None else None
     step = broker.begin(parsed, name, {"peer": parsed.number("peer")} | _fields_of_request(send, parsed.tp) | fields)

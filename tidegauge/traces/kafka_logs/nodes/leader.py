@@ -6,6 +6,11 @@ partition (LoggedBroker: `begin`, `opened`, `add`, `close`). Lines come in the o
 watermark is to check whether it can be raised (Partition#maybeIncrementLeaderHW): a look prints one line, if it raises or
 not. A fetch is *counted* when the leader records its fetch offset as the follower's log end.
 
+A step happened after `begins` and by `ends`, and after the steps that it `follows`; `key` is where its stamp puts it: (time,
+line index, order among the steps of a line). Keys in `provides` and `depends_on` tie it to steps of other nodes. Until the
+`Recorded` line of a fetch comes, `broker.counted` has, by thread and partition, what its thread has printed of it
+(CountedFetch).
+
 Rules of this file
 
 1. `High watermark updated` is printed by the thread that looked: at an append, a fetch, a role change, the response to an

@@ -8,6 +8,10 @@ it, or are 0 if the log was created. The epoch cache is not logged: it is carrie
 at the loaded LEO, and known only if the log was created in this capture. A process ends after all its requests were handled:
 those in flight outlive it, and a process that was told to stop may go on serving and fetching after its last line (4.x:
 log4j2 stops first). If the next process loads more than the last line showed, the rest was appended in between.
+
+A step (LoggedStep) stands at its `place`: (run, line index, order there, time), where a *run* is the number of a process. It
+happened after `begins` and by `ends`; `key` is where its stamp puts it. It comes after the steps that provide a key that it
+`depends_on`: the end of a process on ("handled", node, run), which the steps of its requests provide.
 """
 
 from bisect import bisect_right

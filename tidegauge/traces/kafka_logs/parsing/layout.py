@@ -584,8 +584,8 @@ PATTERNS = (
 )
 """The patterns of Kafka, of its distributions (Strimzi's has the thread at the end), and of log4j2's own examples."""
 
-"""What stands in brackets before a message of Kafka, and is no thread."""
 _NO_THREAD = re.compile(r"[^\]]*=|Partition |ReplicaFetcherManager on |LeaderEpochCache |Controller \d|GroupCoordinator \d")
+"""What stands in brackets before a message of Kafka, and is no thread."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -350,6 +350,7 @@ def _last_requests(
     for run_number, fetches in fetches_of_run.items():
         last_place, last_fetch = fetches[-1]
         last_logged.append(_LastLogged(run_number, last_place, last_fetch.request.handled))
+    # Where each such stretch of sends ends, and the process that handled what comes behind it.
     ends = [*(fetches[0][0] for fetches in fetches_of_run.values()), len(sends)]
     next_runs = [*fetches_of_run, len(leader.runs)]
     for (run, place, time), end, next_run in zip(last_logged, ends, next_runs, strict=True):

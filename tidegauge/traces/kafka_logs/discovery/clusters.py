@@ -133,6 +133,7 @@ def find_clusters(path: Path, layout: str | None = None, selection: Selection | 
         for folder in logs.nested
         for inner in find_clusters(folder, layout, selection)
     ]
+    # A folder with nothing but folders of clusters is none itself.
     return [cluster for cluster in own if cluster.nodes or cluster.problems or not nested] + nested
 
 

@@ -68,6 +68,7 @@ def own_id(message: str) -> int | None:
         match = _OWN.match(message)
         return None if match is None else int(match[1])
     # Only a line that begins with one of these letters can have such a name: this is asked of every line.
+    # Each form of name has a group of its own, of which one has matched.
     if first in ("B", "C", "P", "R") and (match := _OWN_UNBRACKETED.match(message)) is not None:
         return int(match[match.lastindex or 1])
     return None

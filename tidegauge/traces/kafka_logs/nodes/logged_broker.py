@@ -498,6 +498,7 @@ class LoggedBroker:
             thread=line.thread,
         )
         self.steps.append(step)
+        # A line shows something of its replica again.
         if self.forgotten:
             self.forgotten.discard(step.tp)
         return step

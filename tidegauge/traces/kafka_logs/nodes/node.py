@@ -105,6 +105,7 @@ class LogDirs:
         if parsed.kind in ("log-completed", "log-created"):
             location = _LOG_LOCATION.match(parsed.line.message)
             self._own[tp] = location[1].rpartition("/")[0] if location is not None else ""
+        # The replica's own log: the next one of its name may lie in any directory.
         elif parsed.kind == "log-deleted" and parsed.values.get("dir") == self._own.get(tp):
             self._own.pop(tp, None)
         # The first directory that a log began with is the replica's; another one is that of the other log (rule 1).
@@ -119,6 +120,7 @@ class LogDirs:
         # Partition#createLog prints the line of the log before its own.
         if parsed.kind == "log-loaded":
             named = self._last.get(key)
+        # The line is about the other log.
         if named == self._other[tp]:
             if key in self._may_be_astride:
                 self._astride.add(key)

@@ -116,6 +116,7 @@ def _log_deleted(broker: LoggedBroker, parsed: ParsedLine) -> None:
     step = broker.step(parsed, "DeleteReplica", {})
     # ReplicaManager#stopPartitions removes all partitions of a batch before it renames the first log. So each of them goes
     # when the first does; the lines that a thread prints in a row are of one batch.
+    # `spoke` is as it was noted at the thread's last deletion only if the thread wrote no line since.
     first, spoken_before = broker.deleting.get(step.thread, (step, -1))
     if step.thread and spoken_before == broker.spoke:
         step.begins, step.ends, step.key = first.begins, first.ends, beside(first.key, 1)

@@ -632,7 +632,7 @@ def _refuses(error: int, epoch: int, replica: Replica) -> bool:
     if replica.role == NO_ROLE:
         return error not in (NONE, OFFSET_OUT_OF_RANGE, FENCED_LEADER_EPOCH)
     # The epochs come first: a fetch that is served, or out of range, was in the right one.
-    expected = fetch_error(epoch, replica.epoch, replica.role == LEADS, True, epoch >= 0)
+    expected = fetch_error(epoch, replica.epoch, serves=replica.role == LEADS, assigned=True, fences=epoch >= 0)
     if error in (NONE, OFFSET_OUT_OF_RANGE):
         return expected == NONE
     # Other errors (storage, topic ids) refuse for reasons that no line shows.

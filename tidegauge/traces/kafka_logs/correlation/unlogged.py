@@ -395,7 +395,7 @@ def _is_older(step: LoggedStep, epoch: int | None, sender: Node, run: int) -> bo
 
 
 def _epoch(leader: Node, step: LoggedStep) -> int | None:
-    """Return the leader epoch in which a fetch was recorded."""
+    """Return the leader epoch in which `leader` recorded the fetch of a step, as its lines show it; None if unknown."""
     run, index = step.spot
     return leader.runs[run].leader_epoch(step.tp, index)
 

@@ -121,7 +121,7 @@ def spot(node: Node, time: int) -> Spot:
 
 
 def run_of(node: Node, time: int) -> ProcessRun:
-    """Return the process of a node that was running at `time`."""
+    """Return the process of a node that was running at `time`: the last that had begun; the first if none had."""
     return next((run for run in reversed(node.runs) if run.first <= time), node.runs[0])
 
 
@@ -346,7 +346,7 @@ def _last_requests(
             fetches_of_run.setdefault(run_number, []).append((places[id(matched[id(fetch)])], fetch))
     # The sends between the last request of a process (at first: before any) and the first request of the next process are
     # those that no line shows as handled.
-    last_logged = [_LastLogged(None, -1, None)]
+    last_logged = [_LastLogged(run=None, place=-1, time=None)]
     for run_number, fetches in fetches_of_run.items():
         last_place, last_fetch = fetches[-1]
         last_logged.append(_LastLogged(run_number, last_place, last_fetch.request.handled))

@@ -63,7 +63,7 @@ class ClusterEvidence:
     topics: dict[str, dict[str, tuple[int, int]]] = field(default_factory=dict)
 
     def read(self, lines: Iterable[Line]) -> None:
-        """Add what lines name."""
+        """Add the topic ids and cluster ids that lines name."""
         for line in lines:
             if line.logger not in _NAMING:
                 continue
@@ -74,7 +74,7 @@ class ClusterEvidence:
                 self.clusters.add(match[1])
 
     def add(self, other: "ClusterEvidence") -> None:
-        """Add what other lines showed."""
+        """Add the evidence of other lines."""
         self.clusters |= other.clusters
         for topic, by_id in other.topics.items():
             for topic_id, times in by_id.items():
@@ -145,7 +145,7 @@ class ClusterGroup(Generic[T]):
     evidence: ClusterEvidence = field(default_factory=ClusterEvidence)
 
     def add(self, other: "ClusterGroup[T]") -> None:
-        """Take over what another group has."""
+        """Add the members and the evidence of another group."""
         self.members += other.members
         self.evidence.add(other.evidence)
 

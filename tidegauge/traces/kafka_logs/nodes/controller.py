@@ -65,7 +65,7 @@ class PrintedBefore:
         """By key, how many of these values this process has printed again."""
 
     def begin_process(self) -> None:
-        """Begin a process, which replays everything."""
+        """Begin a process: it replays everything, so no value was printed again yet."""
         self._replayed.clear()
 
     def begin_at_snapshot(self) -> None:
@@ -87,7 +87,7 @@ class PrintedBefore:
         return replayed
 
     def forget_last(self, key: Hashable) -> None:
-        """Forget the value of `key` that was noted last."""
+        """Forget the value of `key` that was noted last, as its change was undone (rule 6)."""
         values = self._values[key]
         values.pop()
         self._replayed[key] = min(self._replayed.get(key, 0), len(values))

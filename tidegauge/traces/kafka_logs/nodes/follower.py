@@ -175,7 +175,7 @@ def _high_watermark_lowered(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _follower_high_watermark(broker: LoggedBroker, parsed: ParsedLine) -> None:
-    """Take `Follower received high watermark`, the last line of a response."""
+    """Take `Follower received high watermark`, the last line of a response: add the high watermark, and close the step."""
     replica = broker.replica(parsed.tp)
     step = broker.opened(parsed, "HandleFetchResponse")
     if step is None:
@@ -290,7 +290,7 @@ def _log_start(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _epoch_entry(broker: LoggedBroker, parsed: ParsedLine) -> None:
-    """Take `Appended new epoch entry` of the leader epoch cache."""
+    """Take `Appended new epoch entry`: add it to the epoch cache, and to the step that it is part of, or as its own."""
     epoch, start = parsed.number("epoch"), parsed.number("start")
     broker.replica(parsed.tp).add_epoch(epoch, start)
     step = broker.opened(parsed, "BecomeLeader", "HandleFetchResponse")

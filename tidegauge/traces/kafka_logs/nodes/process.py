@@ -342,7 +342,7 @@ class ProcessRun:
         """By partition, from which line index on its replica has which leader epoch, None if that is unknown."""
 
     def index(self, time: int) -> int:
-        """Return the last line written by `time`; -1 before the first."""
+        """Return the index of the last line written by `time`; -1 before the first."""
         return bisect_right(self._times, time) - 1
 
     def place(self, time: int) -> Place:

@@ -60,7 +60,7 @@ def blocks(path: Path, label: str, problems: list[Problem]) -> Iterator[bytes]:
 
 
 def note_long_lines(bound: LineBound, label: str, problems: list[Problem]) -> None:
-    """Note the lines that were left out because of their length."""
+    """Note a problem for each line that `bound` left out because of its length since the last call."""
     for number in bound.dropped:
         expected, do = (
             f"lines of at most {longest_line():,} bytes",

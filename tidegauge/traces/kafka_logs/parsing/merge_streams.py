@@ -96,12 +96,12 @@ def _without_repetitions(lines: Sequence[Line]) -> tuple[list[Line], set[_LineKe
 
 
 def _key(line: Line) -> _LineKey:
-    """Return what two copies of a line have in common."""
+    """Return what two copies of a line have in common: time, thread and message."""
     return (line.time, line.thread, line.message)
 
 
 def _problem(path: str, line: int | None, seen: str) -> Problem:
-    """Return the problem of lines that are there twice."""
+    """Return the problem of lines that are there twice: `seen` says which; `line` is a number, None for a whole file."""
     return Problem(path, line, "every line once", seen, "the lines are read once; leave copies out")
 
 

@@ -149,7 +149,7 @@ class Exchanges:
                 self._add_follower_fetch(fetch, tp, response, run, ties)
 
     def _add_read(self, fetch: LoggedFetch, tp: str, response: LoggedResponse) -> None:
-        """Add what a consumer was shown: the end up to which it may read."""
+        """Add a Read: the end up to which a consumer may read (`bound`), from its fetch offset on (`rec_base`)."""
         # read_committed ends at the last stable offset, read_uncommitted at the high watermark.
         committed = fetch.request.body.get("isolationLevel", 0) == 1
         bound = response.stable if committed else response.hw
@@ -157,6 +157,7 @@ class Exchanges:
         if response.error == 0 and bound is not None:
             fields: Fields = {"bound": bound, "rec_base": fetch.requested[tp].offset}
             read = self.add(fetch.request.completed, "Read", tp, fields, fetch.request, fetch.topic_ids.get(tp, ""))
+            # The response has it even if the bound is the last stable offset: order.py compares it with the replica's.
             read.shown_hw = response.hw
 
     def _add_follower_fetch(

@@ -803,10 +803,12 @@ class _Search:
                     next_earliest = end
         may_come = []
         for at in range(first_open, min(len(ends), first_open + ROWS_AHEAD)):
+            # No row from here on begins before the earliest end.
             if at > last and self.least_begin[at] >= earliest:
                 break
             if at in taken_ahead or begins[at] >= (next_earliest if ends[at] == earliest else earliest):
                 continue
+            # It may come if every row that it follows is taken.
             for cause in self.rows[at].follows:
                 if cause >= first_open and cause not in taken_ahead:
                     break
@@ -892,6 +894,7 @@ class _Search:
         That thread may do so before the other one has come to look: so the row stands between the fetch and the raise.
         """
         row, cause = self.rows[at], self.rows[replica.cause]
+        # Those that follow the row are its thread's.
         raises = (other for other in self.rows[at + 1 : at + ROWS_AHEAD] if other.kind == RAISE and at in other.follows)
         return (
             replica.cause >= 0

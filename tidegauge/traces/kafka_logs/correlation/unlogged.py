@@ -243,6 +243,7 @@ class _Recorded:
         """
         unsent: list[tuple[Node, LoggedStep]] = []
         for (tp, peer), steps in self._untied.items():
+            # The last send that asks for a partition shows which of the follower's fetchers has it.
             fetcher = next((send.fetcher for send in reversed(self.sends) if send.node == peer and tp in send.requested), 0)
             before = self._latest.get((peer, fetcher))
             if (
@@ -531,6 +532,7 @@ def _add_handled_fetches(
         return
     for send in sends:
         for response in responses.get(("answered", id(send)), ()):
+            # A line or a request of the leader shows this one.
             if (("sent", id(send)), response.tp) in handled:
                 continue
             place = (run, AFTER_LINES, MUST_HAVE_ANSWERED, send.time)

@@ -92,7 +92,8 @@ def by_writer(lines: Sequence[Line], sources: Mapping[str, Sequence[Line]]) -> W
     own_ids = [own_id(line.message) for line in lines]
     ids = {node for node in own_ids if node is not None}
     if len(ids) < 2 and sum(map(bool, sources)) < 2:
-        # Lines without an id are of the node that the others name: `main` and the log itself name none.
+        # One node, or none, and no two writers. Lines without an id are of the node that the others name: `main` and the log
+        # itself name none.
         return WrittenLines({node: list(lines) for node in ids}, [] if ids else list(lines))
     writer_of_line = {line.number: writer for writer, written in sources.items() if writer for line in written}
     ids_of_writer: dict[str, set[int]] = defaultdict(set)

@@ -93,6 +93,7 @@ def _parsed(
             problems.append(Problem(label, None, "no link that leads out of what was named", "one", do))
             return None
         text = read_regular(path, MOST_CHECKPOINT).decode()
+        # The columns of a trace hold 64-bit integers: a damaged number must not overflow there.
         if _ENDLESS.search(text) is None:
             return parse(text, label)
         problems.append(Problem(label, None, "offsets and epochs below 2^62", "a number of 19 digits", do))
@@ -365,6 +366,7 @@ def beyond_the_lines(node: Node, controller: Node | None) -> Iterator[Gap]:
         replica = node.broker.replicas[step.tp]
         cache = step.fields.get("epochs")
         latest_on_disk = _epoch_learned_after_lines(node, controller, step.tp, latest_epoch(cache))
+        # More than the lines show is a cache that begins with theirs, or an epoch behind that of the last role.
         for name, logged, on_disk in (
             ("leo", replica.leo, step.fields.get("leo")),
             ("hw", replica.last_hw, step.fields.get("hw")),

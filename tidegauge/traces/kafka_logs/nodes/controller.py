@@ -237,6 +237,7 @@ class LoggedController:
         """Take the line `altered ISR`: add a leader's proposal that was accepted. The request log adds its epochs later."""
         step = self.broker.step(parsed, "AlterPartition", {"peer": parsed.number("peer"), "isr": parsed.ids(), "error": 0})
         self._uncommitted.put(self.altered, parsed.tp, step)
+        # If it is undone, the step is withdrawn.
         self._uncommitted.note(partial(self._withdrawn.setdefault, step))
         # Keys tie it to the change that it makes, which may be read from the log of another controller: that has the next
         # partition epoch.

@@ -154,7 +154,7 @@ def _after_append(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _high_watermark(broker: LoggedBroker, parsed: ParsedLine) -> None:
-    """Note the high watermark of a follower; at a leader, which prints this too, the line of Partition follows."""
+    """Note the high watermark of a follower; keep a leader's (`broker.setting`) for the line of Partition behind it."""
     step = broker.opened(parsed, "HandleFetchResponse", *TRUNCATES)
     if step is None:
         key = parsed.line.thread, parsed.tp
@@ -202,6 +202,7 @@ def _truncating(broker: LoggedBroker, parsed: ParsedLine) -> None:
             completed=parsed.text("completed") == "true",
             leo_before=replica.leo,
             hw_before=replica.hw,
+            # As before, unless a line of the log lowers it.
             hw=replica.hw,
         ),
     )

@@ -350,7 +350,7 @@ class ProcessRun:
         return (self.number, self.index(time), 1, time)
 
     def mark(self, steps: Sequence[LoggedStep]) -> None:
-        """Learn from the steps of the server log where the leader epoch of each replica changes."""
+        """Learn from the steps of the server log at which line the leader epoch of each replica changes; -1: before any."""
         changing = (step for step in steps if "leader_epoch" in step.fields or step.name == "Start")
         for step in sorted((step for step in changing if step.run == self.number), key=lambda step: step.place):
             before = self._epochs.setdefault(step.tp, [(-1, None)])[-1][1]

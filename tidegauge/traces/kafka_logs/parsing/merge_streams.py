@@ -177,7 +177,8 @@ def _arranged(window: list[Stamped], roles: dict[str, str]) -> list[Stamped]:
     for change in changes:
         _, number, changing_line = change
         role = parsed_lines[id(changing_line)]
-        # Within its own file the line keeps its place: after those before it, before those after it.
+        # Within its own file the line keeps its place: after those before it, before those after it. So it stands at one of
+        # the positions `first` to `last` of `arranged`.
         own = [index for index, (_, stream, _) in enumerate(window) if stream == number]
         earlier = {id(window[index][2]) for index in own[: own.index(window.index(change))]}
         first = max([behind_last[number], *(at + 1 for at, (_, _, line) in enumerate(arranged) if id(line) in earlier)])

@@ -176,6 +176,7 @@ class RecordedLines:
         begin, end = fetch.request.since - run.slack, last + run.slack
         window = fetch.request.dequeued, fetch.request.handled
         best, least_distance = -1, 0
+        # Lines before `_done` wait no more; those from the bisected position on are all later than `end`.
         for position in range(self._done[key], bisect_right(earliest, end)):
             step = waiting[position]
             if step.fields.get("remote_leo") == partition.offset and begin <= step.time <= end:

@@ -89,7 +89,7 @@ def by_generation(nodes: Sequence[Node], tps: Iterable[str]) -> Mapping[Generati
         topic_ids = ids[topic_of(tp)]
         generations[tp] = [Generation(tp, at, len(topic_ids), topic_id) for at, topic_id in enumerate(topic_ids)]
         # No line names an id: all topics of this name are taken for one.
-        generations[tp] = generations[tp] or [Generation(tp, 0, 1, None)]
+        generations[tp] = generations[tp] or [Generation(tp, number=0, topics=1, topic_id=None)]
     steps_by_generation: dict[Generation, list[LoggedStep]] = {
         generation: [] for of_partition in generations.values() for generation in of_partition
     }
@@ -248,7 +248,7 @@ def _read_all(folder: Path, layout: str | None, selection: Selection | None) -> 
 
 
 def read(directory: str | Path, layout: str | None = None, selection: Selection | None = None) -> Capture:
-    """Read the logs of the first cluster under `directory`."""
+    """Read the logs of the first cluster under `directory`, as `read_all` does."""
     return read_all(directory, layout, selection)[0]
 
 
@@ -407,7 +407,7 @@ def _trace(
     )
     next_number = {actor: count().__next__ for actor in set(actors)}
     events = [
-        Event(actor, step.name, step.fields, next_number[actor](), clock(step.time), None, step.at)
+        Event(actor, step.name, step.fields, next_number[actor](), clock(step.time), at=step.at)
         for actor, step in zip(actors, merged.steps, strict=True)
     ]
     return Trace(f"{name}/{generation}", tp, config, tuple(events))

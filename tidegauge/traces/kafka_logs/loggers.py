@@ -32,7 +32,7 @@ class Logger(NamedTuple):
 
 
 def _same(*names: str) -> dict[int, tuple[str, ...]]:
-    """Return the same names for both major versions."""
+    """Return names of a logger that both major versions have (Logger.names)."""
     return {3: names, 4: names}
 
 

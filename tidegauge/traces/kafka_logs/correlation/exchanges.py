@@ -5,6 +5,11 @@ have become. Out: more steps in `broker.steps`, and more fields in those that a 
 when a handler thread takes it up, *handled* when that is done with it, *completed* when its response has left; it is
 answered *at once* if it did not wait for records in between. A *send* is the line in which a follower sent a fetch.
 
+How steps are ordered (LoggedStep; correlation/order.py sorts those of a node, merge.py those of several). A step happened
+after `begins` and by `ends`; its `key` (time, line index, order at that line) is where its stamp puts it if nothing else
+does. It comes after the steps of its node that it `follows`, and after every step of any node that `provides` a key that it
+`depends_on`. One that `joins` another becomes part of the event of that if it is found to come first.
+
 Rules of this file
 
 1. A fetch that the leader counted has a `Recorded replica` line already; the request adds what it asked for and, if the
@@ -100,12 +105,13 @@ class Exchanges:
         self.sends = sends
         self._recorded = RecordedLines(broker.steps)
         self._appends: dict[tuple[str, object], list[LoggedStep]] = defaultdict(list)
+        """By partition and first offset, the appends of this node as a leader, in the order of its lines."""
         self._proposals: dict[str, list[LoggedStep]] = defaultdict(list)
         """By partition, the AlterPartition steps of the controller's lines that no request was matched with yet."""
-        """By partition and first offset."""
         self._last_fetch: dict[tuple[int, int, str], tuple[tuple[LoggedStep, ...], int]] = {}
         """By replica, fetcher and partition, the steps of its last fetch, and when that was completed."""
         self._last_place: _RequestPlace | None = None
+        """Where `add` put its last step."""
         for step in broker.steps:
             if step.name == "AlterPartition":
                 self._proposals[step.tp].append(step)
@@ -113,7 +119,7 @@ class Exchanges:
                 self._appends[step.tp, step.fields["rec_base"]].append(step)
 
     def run_of(self, time: int) -> ProcessRun:
-        """Return the process that was running at `time`."""
+        """Return the process that was running at `time`: the last that had begun; the first one if none had."""
         return next((run for run in reversed(self.runs) if run.first <= time), self.runs[0])
 
     def add(self, time: int, name: str, tp: str, fields: Fields, request: LoggedRequest, topic_id: str = "") -> LoggedStep:
@@ -124,6 +130,7 @@ class Exchanges:
             run = self.run_of(request.line.time)
             self._last_place = where = _RequestPlace(request, time, run.place(time), time + run.slack, request.line.at)
         step = LoggedStep(self.broker.node, tp, name, fields, where.at, time, where.place)
+        # END: behind all lines of its time. `begins` is exclusive.
         step.begins, step.ends, step.key = request.since - 1, where.ends, (time, END, 0)
         step.topic_id = topic_id
         self.broker.steps.append(step)
@@ -139,10 +146,10 @@ class Exchanges:
             if fetch.replica < 0:
                 self._add_read(fetch, tp, response)
             else:
-                self._add_handling(fetch, tp, response, run, ties)
+                self._add_follower_fetch(fetch, tp, response, run, ties)
 
     def _add_read(self, fetch: LoggedFetch, tp: str, response: LoggedResponse) -> None:
-        """Add what a consumer was shown: the end up to which it may read."""
+        """Add a Read: the end up to which a consumer may read (`bound`), from its fetch offset on (`rec_base`)."""
         # read_committed ends at the last stable offset, read_uncommitted at the high watermark.
         committed = fetch.request.body.get("isolationLevel", 0) == 1
         bound = response.stable if committed else response.hw
@@ -150,55 +157,84 @@ class Exchanges:
         if response.error == 0 and bound is not None:
             fields: Fields = {"bound": bound, "rec_base": fetch.requested[tp].offset}
             read = self.add(fetch.request.completed, "Read", tp, fields, fetch.request, fetch.topic_ids.get(tp, ""))
+            # The response has it even if the bound is the last stable offset: order.py compares it with the replica's.
             read.shown_hw = response.hw
 
-    def _add_handling(self, fetch: LoggedFetch, tp: str, response: LoggedResponse, run: ProcessRun, ties: _Ties) -> None:
+    def _add_follower_fetch(
+        self, fetch: LoggedFetch, tp: str, response: LoggedResponse, run: ProcessRun, ties: _Ties
+    ) -> None:
         """Add the steps of one partition of a follower's fetch: HandleFetch, and AnswerFetch for its response.
 
-        HandleFetch is the step of its `Recorded replica` line, if it has one. `run` is the leader's process. An immediate
-        refusal, and an unknown topic, are one step: HandleFetch has the response.
+        `run` is the leader's process. HandleFetch is the step of the `Recorded replica` line, if the fetch has one. If
+        it has none and was refused as it was handled, HandleFetch has the response, too.
         """
-        request, partition = fetch.request, fetch.requested[tp]
-        refused = request.at_once and (response.error != 0 or response.diverging)
-        # A fetch that diverges, or is refused as it is read, is not recorded (Partition#fetchRecords). One that was recorded
-        # may be refused all the same: DelayedFetch#tryComplete finds a replica that has gone, in the same thread.
-        recorded = not refused or (response.error != 0 and fetch.whole)
-        step = self._recorded.find(run, fetch, tp, partition, refused) if recorded else None
+        refused_at_once = fetch.request.at_once and (response.error != 0 or response.diverging)
+        recorded = self._recorded_step(fetch, tp, response, run, refused_at_once=refused_at_once)
+        handling = self._add_unrecorded(fetch, tp) if recorded is None else recorded
+        handling.depends_on += ties.sent
         # An unknown topic is refused as the request is handled (KafkaApis#handleFetchRequest), even while the response as a
         # whole waits for other partitions.
-        unknown_topic = step is None and response.error in (UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID)
-        if step is None:
-            topic_id = fetch.topic_ids.get(tp, "")
-            fields = _fields_of_request(fetch.replica, fetch.broker_epoch, partition, recorded=False)
-            step = self.add(request.handled, "HandleFetch", tp, fields, request, topic_id)
+        unknown_topic = response.error in (UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID)
+        if recorded is None and (refused_at_once or unknown_topic):
+            handling.fields = handling.fields | _response_fields(fetch.requested[tp], response)
+            answering = handling
         else:
-            refused = False
+            answering = self._add_response(fetch, tp, response, handling, ties)
+        self._follow_last_fetch(fetch, tp, handling, answering)
+        # The sender's process ends after its requests were handled and answered (process.py).
+        handling.provides += ties.handled
+        answering.provides += ties.answered + ties.handled
+
+    def _recorded_step(
+        self, fetch: LoggedFetch, tp: str, response: LoggedResponse, run: ProcessRun, *, refused_at_once: bool
+    ) -> LoggedStep | None:
+        """Return the HandleFetch of the `Recorded replica` line of a fetch, with what was asked; None if it has no line.
+
+        `refused_at_once`: the handler's thread sent an error or a diverging epoch.
+        """
+        request, partition = fetch.request, fetch.requested[tp]
+        # A fetch that diverges, or is refused as it is read, is not recorded (Partition#fetchRecords). One that was recorded
+        # may be refused all the same: DelayedFetch#tryComplete finds a replica that has gone, in the same thread. If the
+        # request before it is missing (not `whole`), that one's line may still be waiting at the same offset: it would be
+        # taken for the line of this one, which most likely has none.
+        if refused_at_once and (response.error == 0 or not fetch.whole):
+            return None
+        step = self._recorded.find(run, fetch, tp, partition, refused=refused_at_once)
+        if step is not None:
             step.fields = _fields_of_request(fetch.replica, fetch.broker_epoch, partition, recorded=True)
-            # The fetch was counted no earlier than its request was taken up.
+            # The fetch was counted no earlier than its request was taken up. A line has whole milliseconds (3.x) and may
+            # seem to end before that: `begins` stays below `ends`.
             step.begins = max(step.begins, min(request.since, step.ends) - 1)
-        step.depends_on += ties.sent
-        answering = step
-        records: Fields = {}
+        return step
+
+    def _add_unrecorded(self, fetch: LoggedFetch, tp: str) -> LoggedStep:
+        """Add the HandleFetch of a fetch that no `Recorded replica` line shows, with what was asked."""
+        fields = _fields_of_request(fetch.replica, fetch.broker_epoch, fetch.requested[tp], recorded=False)
+        return self.add(fetch.request.handled, "HandleFetch", tp, fields, fetch.request, fetch.topic_ids.get(tp, ""))
+
+    def _add_response(
+        self, fetch: LoggedFetch, tp: str, response: LoggedResponse, handling: LoggedStep, ties: _Ties
+    ) -> LoggedStep:
+        """Add the AnswerFetch of a fetch whose HandleFetch is `handling`, and return it.
+
+        It follows that, unless the handler's thread sent it: then order.py finds which of the two comes first.
+        """
+        request = fetch.request
+        fields = _fields_of_response(fetch.replica, fetch.broker_epoch, fetch.requested[tp], response)
         if response.size and response.error == 0 and not response.diverging:
             records = self._records(ties.answered[0], tp)
-        if refused or unknown_topic:
-            step.fields = step.fields | _response_fields(partition, response) | records
-        else:
-            fields = _fields_of_response(fetch.replica, fetch.broker_epoch, partition, response)
             fields = fields | records if records else fields
-            answering = self.add(request.completed, "AnswerFetch", tp, fields, request, fetch.topic_ids.get(tp, ""))
-            if request.at_once and response.error == 0:
-                # Immediate response:  read -> count the fetch -> respond, with the high watermark from before.
-                # DelayedFetch:        read -> count the fetch -> tryComplete reads again, in the same thread -> respond.
-                # The lines do not tell which of the two it was: order.py finds on which side of the count the read stands.
-                step.response, answering.joins, answering.key = answering, step, beside(step.key, -1)
-                answering.ends = max(answering.ends, step.key[0])
-            else:
-                answering.follows += (step,)
-        self._follow_last_fetch(fetch, tp, step, answering)
-        # The sender's process ends after its requests were handled and answered (process.py).
-        step.provides += ties.handled
-        answering.provides += ties.answered + ties.handled
+        answering = self.add(request.completed, "AnswerFetch", tp, fields, request, fetch.topic_ids.get(tp, ""))
+        if request.at_once and response.error == 0:
+            # Immediate response:  read -> count the fetch -> respond, with the high watermark from before.
+            # DelayedFetch:        read -> count the fetch -> tryComplete reads again, in the same thread -> respond.
+            # The lines do not tell which of the two it was: order.py finds on which side of the count the read stands.
+            handling.response, answering.joins, answering.key = answering, handling, beside(handling.key, -1)
+            # Its stamp is now that of the fetch's line, which may be later than the response: it must not end before that.
+            answering.ends = max(answering.ends, handling.key[0])
+        else:
+            answering.follows += (handling,)
+        return answering
 
     def _records(self, key: Hashable, tp: str) -> Fields:
         """Return the fields of a response's records as the follower's step has them, which appended them (rule 4).
@@ -213,7 +249,10 @@ class Exchanges:
         }
 
     def _follow_last_fetch(self, fetch: LoggedFetch, tp: str, handling: LoggedStep, answering: LoggedStep) -> None:
-        """Let the steps of a fetch follow those of the fetcher's last one: it sends the next when it has a response."""
+        """Let the steps of a fetch follow those of the fetcher's last one: it sends the next when it has a response.
+
+        `answering` is `handling` itself if one step has the request and the response.
+        """
         steps = (handling,) if answering is handling else (handling, answering)
         fetcher = (fetch.replica, fetch.fetcher, tp)
         before, completed = self._last_fetch.get(fetcher, ((), 0))
@@ -306,13 +345,17 @@ class Exchanges:
                 step.depends_on += keys[-1:]
 
     def _place_before_change(self, step: LoggedStep, partition_epoch: object) -> None:
-        """Put an accepted proposal without a line of its own before the change to `partition_epoch` that it made."""
+        """Put an accepted proposal without a line of its own before the change to `partition_epoch` that it made.
+
+        The change gets its `peer`: whose proposal it was.
+        """
         for change in self.broker.steps:
             if (
                 change.tp == step.tp
                 and change.name == "ChangePartition"
                 and change.fields.get("partition_epoch") == partition_epoch
             ):
+                # -1: before the steps of that line, which have 0 there (LoggedStep.place).
                 step.place = (change.run, change.line_index, -1, change.place[3])
                 change.fields["peer"] = step.fields["peer"]
 

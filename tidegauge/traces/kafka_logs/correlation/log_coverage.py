@@ -296,6 +296,7 @@ def uncertain_intervals(
         for number in of_node.endless:
             gap = gaps.gaps[number]
             at = bisect_left(logged_spots, gap.begin)
+            # It begins behind the node's own last step before it, and behind what surely came before its last line.
             begin = max(int(rows_before[at]), _steps_before_gap(gap, steps, ahead, seen_until) - 1)
             intervals.append((number, (min(begin, len(steps) - 1), len(steps) - 1)))
     # A response that no step gives lies in the gap of its leader: only clocks order it against the leader's steps.

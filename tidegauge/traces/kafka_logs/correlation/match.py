@@ -63,9 +63,10 @@ def match(
                 matched[id(fetch)] = send_of_fetch
                 # Rule 4: after a request that the leader did not log, only the sender's lines know the whole session.
                 only_sender_names = send_of_fetch.requested.keys() - fetch.requested.keys()
+                # Without any response it may have been refused as a whole.
                 for tp in only_sender_names if fetch.responses or fetch.unasked else ():
                     fetch.requested[tp] = send_of_fetch.requested[tp]
-                    fetch.responses[tp] = fetch.unasked.get(tp, LoggedResponse(0, None, None))
+                    fetch.responses[tp] = fetch.unasked.get(tp, LoggedResponse(error=0, hw=None, log_start=None))
     return matched
 
 
@@ -175,6 +176,7 @@ class RecordedLines:
         begin, end = fetch.request.since - run.slack, last + run.slack
         window = fetch.request.dequeued, fetch.request.handled
         best, least_distance = -1, 0
+        # Lines before `_done` wait no more; those from the bisected position on are all later than `end`.
         for position in range(self._done[key], bisect_right(earliest, end)):
             step = waiting[position]
             if step.fields.get("remote_leo") == partition.offset and begin <= step.time <= end:

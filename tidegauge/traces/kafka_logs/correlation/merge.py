@@ -47,7 +47,7 @@ class Merged:
 
 
 def merge(steps: Sequence[LoggedStep]) -> Merged:
-    """Put the steps of one topic-partition in one order."""
+    """Put the steps of all nodes on one topic-partition in one order, that of happened before (rules 1 to 3)."""
     # Steps are numbered node by node, each node's in the order of its logs: there each comes after the one before it.
     numbered = sorted(steps, key=attrgetter("node", "place"))
     provides: dict[Hashable, list[int]] = {key: [] for step in numbered for key in step.depends_on}
@@ -229,7 +229,7 @@ def ahead(steps: Iterable[LoggedStep]) -> Mapping[tuple[int, int], int]:
 
 
 def _in_last_window(steps: Iterable[LoggedStep]) -> Iterator[LoggedStep]:
-    """Return the steps in the last WINDOW of their node."""
+    """Return the steps in the last WINDOW microseconds before the last step of their node."""
     steps = list(steps)
     last_time: dict[int, int] = {}
     for step in steps:

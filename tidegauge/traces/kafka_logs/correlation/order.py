@@ -487,7 +487,10 @@ def take(row: Row, at: int, replica: Replica, brokers: Brokers) -> tuple[int, Re
         # (Replica#resetReplicaState): -1.
         counted = (-1,) * len(replica.counted) if replica.role == FOLLOWS else replica.counted
         leo = leo if leo != UNKNOWN else replica.leo
-        after = Replica(leo, hw, epoch, LEADS, isr, 0, -1, UNKNOWN, counted, replica.min_isr, partition_epoch)
+        # No proposal is pending, and no raise due.
+        after = Replica(
+            leo, hw, epoch, LEADS, isr, counted=counted, min_isr=replica.min_isr, partition_epoch=partition_epoch
+        )
     elif kind == FOLLOW:
         epoch, leo, hw = values
         fits = _may_be(replica.leo, leo) and _may_be(replica.hw, hw)
@@ -519,7 +522,9 @@ def take(row: Row, at: int, replica: Replica, brokers: Brokers) -> tuple[int, Re
         after = replica._replace(hw=hw, cause=-1)
     elif kind == START:
         leo, hw, min_isr = values
-        fits, after = True, Replica(leo, hw, -1, NO_ROLE, counted=(-1,) * len(replica.counted), min_isr=min_isr)
+        # Without a role its leader epoch is -1 (Partition#leaderEpoch), and no log end of a follower is recorded.
+        none_recorded = (-1,) * len(replica.counted)
+        fits, after = True, Replica(leo, hw, epoch=-1, role=NO_ROLE, counted=none_recorded, min_isr=min_isr)
     elif kind == FORGET:
         # The line of the step that allowed the next raise may be among those that are missing.
         unknown = (UNKNOWN,) * len(replica.counted)
@@ -627,7 +632,7 @@ def _refuses(error: int, epoch: int, replica: Replica) -> bool:
     if replica.role == NO_ROLE:
         return error not in (NONE, OFFSET_OUT_OF_RANGE, FENCED_LEADER_EPOCH)
     # The epochs come first: a fetch that is served, or out of range, was in the right one.
-    expected = fetch_error(epoch, replica.epoch, replica.role == LEADS, True, epoch >= 0)
+    expected = fetch_error(epoch, replica.epoch, serves=replica.role == LEADS, assigned=True, fences=epoch >= 0)
     if error in (NONE, OFFSET_OUT_OF_RANGE):
         return expected == NONE
     # Other errors (storage, topic ids) refuse for reasons that no line shows.
@@ -663,7 +668,10 @@ class _Search:
     """
 
     def __init__(self, rows: Sequence[Row], brokers: Brokers, min_isr: int = 1) -> None:
-        """Begin with nothing known of the replica. `least_end[i]`: the earliest end of the rows from i on."""
+        """Begin with nothing known of the replica, but for the `min_isr` of its log.
+
+        `least_begin[i]` and `least_end[i]` are the earliest begin and the earliest end of the rows from i on.
+        """
         self.rows, self.brokers = rows, brokers
         self.given_up: set[int] = set()
         # A process that makes the replica has none before.
@@ -795,10 +803,12 @@ class _Search:
                     next_earliest = end
         may_come = []
         for at in range(first_open, min(len(ends), first_open + ROWS_AHEAD)):
+            # No row from here on begins before the earliest end.
             if at > last and self.least_begin[at] >= earliest:
                 break
             if at in taken_ahead or begins[at] >= (next_earliest if ends[at] == earliest else earliest):
                 continue
+            # It may come if every row that it follows is taken.
             for cause in self.rows[at].follows:
                 if cause >= first_open and cause not in taken_ahead:
                     break
@@ -884,6 +894,7 @@ class _Search:
         That thread may do so before the other one has come to look: so the row stands between the fetch and the raise.
         """
         row, cause = self.rows[at], self.rows[replica.cause]
+        # Those that follow the row are its thread's.
         raises = (other for other in self.rows[at + 1 : at + ROWS_AHEAD] if other.kind == RAISE and at in other.follows)
         return (
             replica.cause >= 0
@@ -968,6 +979,7 @@ def checks_of(rows: Sequence[Row], sequence: Sequence[Choice], search: _Search) 
         if none_before and (following == len(basis) or begins[basis[following]] >= row.ends):
             yield at, rule, False
             continue
+        # The places whose rows may stand on the other side of this one; and what it breaks there if its check fails.
         first, last = bisect_right(ends, row.begins), bisect_left(begins, row.ends, checked_place)
         breaks = BREAKS_VALUE if row.kind >= SKIPPED and row.kind != REFUSED else BREAKS_RULE
         alternatives: list[Replica] = []

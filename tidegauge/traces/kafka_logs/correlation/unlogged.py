@@ -4,7 +4,9 @@ A *send* is what a `Sending fetch request` line of a follower shows, a *fetch* w
 has by id() of a fetch its send. A *run* is the number of a process among those of its node; a process is *served on* if it
 was told to stop and may have served, and fetched, what it did not log. To *tie* steps of two nodes is to give both a key,
 such as ("answered", request): the one that provides it comes before the one that depends on it (nodes/logged_broker.py,
-rule 3). Steps that a process must have made after its last line are added with the line index AFTER_LINES.
+rule 3). The end of a process depends on ("handled", node, run), which the steps of its requests and their responses provide.
+Steps that a process must have made after its last line are added with the line index AFTER_LINES in their `place`: (run,
+line index, order there, time). A step happened after `begins` and by `ends`; `key` is where its stamp puts it.
 """
 
 from collections import defaultdict
@@ -241,6 +243,7 @@ class _Recorded:
         """
         unsent: list[tuple[Node, LoggedStep]] = []
         for (tp, peer), steps in self._untied.items():
+            # The last send that asks for a partition shows which of the follower's fetchers has it.
             fetcher = next((send.fetcher for send in reversed(self.sends) if send.node == peer and tp in send.requested), 0)
             before = self._latest.get((peer, fetcher))
             if (
@@ -393,7 +396,7 @@ def _is_older(step: LoggedStep, epoch: int | None, sender: Node, run: int) -> bo
 
 
 def _epoch(leader: Node, step: LoggedStep) -> int | None:
-    """Return the leader epoch in which a fetch was recorded."""
+    """Return the leader epoch in which `leader` recorded the fetch of a step, as its lines show it; None if unknown."""
     run, index = step.spot
     return leader.runs[run].leader_epoch(step.tp, index)
 
@@ -529,6 +532,7 @@ def _add_handled_fetches(
         return
     for send in sends:
         for response in responses.get(("answered", id(send)), ()):
+            # A line or a request of the leader shows this one.
             if (("sent", id(send)), response.tp) in handled:
                 continue
             place = (run, AFTER_LINES, MUST_HAVE_ANSWERED, send.time)

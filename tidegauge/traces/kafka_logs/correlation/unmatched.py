@@ -11,6 +11,9 @@ Rules of this file
 2. What a process did last may be logged nowhere: it was killed before it wrote, or had closed its log while it still served
    (4.x). So a line without its request, or a request without its line, counts only before the end of a process.
 3. Clocks of different nodes are not compared.
+
+A follower's step that handles the response to a send `depends_on` the key ("answered", id of the send). The step of a
+proposal `provides` a key ("proposal", ..), on which the controller's AlterPartition depends.
 """
 
 from bisect import bisect_left
@@ -118,7 +121,7 @@ def spot(node: Node, time: int) -> Spot:
 
 
 def run_of(node: Node, time: int) -> ProcessRun:
-    """Return the process of a node that was running at `time`."""
+    """Return the process of a node that was running at `time`: the last that had begun; the first if none had."""
     return next((run for run in reversed(node.runs) if run.first <= time), node.runs[0])
 
 
@@ -343,10 +346,11 @@ def _last_requests(
             fetches_of_run.setdefault(run_number, []).append((places[id(matched[id(fetch)])], fetch))
     # The sends between the last request of a process (at first: before any) and the first request of the next process are
     # those that no line shows as handled.
-    last_logged = [_LastLogged(None, -1, None)]
+    last_logged = [_LastLogged(run=None, place=-1, time=None)]
     for run_number, fetches in fetches_of_run.items():
         last_place, last_fetch = fetches[-1]
         last_logged.append(_LastLogged(run_number, last_place, last_fetch.request.handled))
+    # Where each such stretch of sends ends, and the process that handled what comes behind it.
     ends = [*(fetches[0][0] for fetches in fetches_of_run.values()), len(sends)]
     next_runs = [*fetches_of_run, len(leader.runs)]
     for (run, place, time), end, next_run in zip(last_logged, ends, next_runs, strict=True):
@@ -362,7 +366,7 @@ def _last_requests(
         unrecorded = [step for step in steps if step.name != _RECORDED or not _records(leader, run, step)]
         # One response alone, to a fetch that a line records, proves nothing: the leader was killed before it logged it.
         if len(behind) > 1 or unrecorded:
-            # To a fetch that is recorded: then lines of Partition are missing, too, not only those of the request log.
+            # A fetch of this kind is recorded: then lines of Partition are missing, too, not only those of the request log.
             everything = any(step.name == _RECORDED for step in unrecorded)
             why = f"node {follower.id} took {len(behind)} responses to requests that are not there"
             begin = BEFORE_ALL_LINES if time is None else spot(leader, time)
@@ -375,9 +379,11 @@ def _answered_unlogged(leader: Node, runs: Sequence[ProcessRun], send: Send, ste
 
     `steps` are those in which the follower took the response to `send` over.
     """
+    # The leader counted and answered it within the time from its send to its response, which the follower's clock shows. It
+    # answered after the last line: so the `Recorded` line is older than that by this time at most.
     return any(
         all(
-            step.name == _RECORDED and _records(leader, run.number, step, run.logs_until - (step.time - send.time))
+            step.name == _RECORDED and _records(leader, run.number, step, since=run.logs_until - (step.time - send.time))
             for step in steps
         )
         for run in runs

@@ -63,7 +63,7 @@ class ClusterEvidence:
     topics: dict[str, dict[str, tuple[int, int]]] = field(default_factory=dict)
 
     def read(self, lines: Iterable[Line]) -> None:
-        """Add what lines name."""
+        """Add the topic ids and cluster ids that lines name."""
         for line in lines:
             if line.logger not in _NAMING:
                 continue
@@ -74,7 +74,7 @@ class ClusterEvidence:
                 self.clusters.add(match[1])
 
     def add(self, other: "ClusterEvidence") -> None:
-        """Add what other lines showed."""
+        """Add the evidence of other lines."""
         self.clusters |= other.clusters
         for topic, by_id in other.topics.items():
             for topic_id, times in by_id.items():
@@ -133,6 +133,7 @@ def find_clusters(path: Path, layout: str | None = None, selection: Selection | 
         for folder in logs.nested
         for inner in find_clusters(folder, layout, selection)
     ]
+    # A folder with nothing but folders of clusters is none itself.
     return [cluster for cluster in own if cluster.nodes or cluster.problems or not nested] + nested
 
 
@@ -144,7 +145,7 @@ class ClusterGroup(Generic[T]):
     evidence: ClusterEvidence = field(default_factory=ClusterEvidence)
 
     def add(self, other: "ClusterGroup[T]") -> None:
-        """Take over what another group has."""
+        """Add the members and the evidence of another group."""
         self.members += other.members
         self.evidence.add(other.evidence)
 
@@ -252,5 +253,6 @@ def _add(node: NodeFiles, logs: FoundLogs) -> None:
         logs.nodes.append(node)
         return
     seen, do = f"node {node.id} again, as in {twin.label}", "put the logs of one node into one folder"
+    # The problems of a node that is read are reported with it; of this one nobody else reports them.
     logs.problems += node.problems
     leave_out(Problem(node.label, None, "one folder per node", seen, do), logs)

@@ -200,7 +200,7 @@ class InputFile:
 
 
 def identify(path: Path, label: str) -> InputFile:
-    """Return what a file is; `label` is what reports call it."""
+    """Return what a file is, by its content, and its name only if it is a segment; `label` is what reports call it."""
     if _SEGMENT.fullmatch(path.name):
         return InputFile(label, SEGMENT, APACHE, read=True)
     try:
@@ -255,11 +255,11 @@ def of_text(label: str, text: str) -> InputFile:
     version = None if release is None else release[1] or release[2]
     # Another implementation of the protocol: its log says nothing that is read here.
     if system in _DO_SYSTEM:
-        return InputFile(label, BROKER_LOG, system, None, None, why=_DO_SYSTEM[system])
+        return InputFile(label, BROKER_LOG, system, why=_DO_SYSTEM[system])
     if not _is_log(plain):
         program = _first(PROGRAMS, plain) or UNKNOWN
         owner = ZOOKEEPER if _ZOOKEEPER.search(plain) else APACHE if program == CLIENT_LOG else None
-        return InputFile(label, program, owner, None, version if program == CLIENT_LOG else None, why=DO[program])
+        return InputFile(label, program, owner, release=version if program == CLIENT_LOG else None, why=DO[program])
     counts = {mark.says: sum(1 for _ in mark.pattern.finditer(plain)) for mark in LOG_KINDS}
     # A broker's own log has state changes, and the controller's lines, among others.
     kind = max(LOG_KINDS, key=lambda mark: counts[mark.says]).says

@@ -38,11 +38,11 @@ _TP = r"(?>[A-Za-z0-9._\-]+-\d+)"
 NAMES_ONE = re.compile(
     rf"(?:Partition |partition[ =]|partition change for |Cache |Leader |Follower |ISR for |load of Log\(dir=[^,(]*/)({_TP})"
 )
+"""A line about one partition; [1] is the partition."""
 _FETCHED = re.compile(rf"{TP_IN_A_LIST}=PartitionData\([^()]*\)(?:, )?")
 _LEADER = re.compile(r"leaderId=(\d+)")
 TOPIC_ID = re.compile(r"(?:topicId=|topic id Some\(|topic ID )([A-Za-z0-9_\-]{22})")
 _API = re.compile(r'"requestApiKey":(\d+)')
-"""A line about one partition; [1] is the partition."""
 _READ_FIELDS = ("requestHeader", "totalTimeMs", "requestQueueTimeMs", "localTimeMs", "remoteTimeMs")
 """Fields of a document of the request log that are read, beside `request` and `response`."""
 _UNREAD = frozenset({"clusterId", "nodeEndpoints", "throttleTimeMs", "rackId"})
@@ -60,7 +60,7 @@ KIND_TEXTS = {
     "changed": "partition change for",
     "registered": "PartitionRecord for new partition",
 }
-"""Texts of lines that show that a logger was on (coverage.py), and which node is the controller, for any partition."""
+"""Texts of lines that show that a logger was on (log_coverage.py), and which node is the controller, for any partition."""
 
 
 class SessionRequest(NamedTuple):
@@ -120,7 +120,7 @@ class Selection:
         return self._shards[tp]
 
     def wants(self, tp: str) -> bool:
-        """Return whether a partition is read."""
+        """Return whether a partition is selected, and of this shard."""
         return self.shard_of(tp) == self.shard[0]
 
     def fresh_copy(self) -> "Selection":
@@ -129,7 +129,7 @@ class Selection:
 
     @property
     def everything(self) -> bool:
-        """Whether all partitions are read."""
+        """Whether all partitions are read: none is named, and there is one shard."""
         return not (self.topics or self.partitions) and self.shard[1] == 1
 
     def kinds_left_out(self, file: str) -> set[str]:
@@ -142,7 +142,7 @@ class Selection:
         return by_shard.named.get(self.shard[0], by_shard.rest)
 
     def by_shard(self, line: Line) -> LineByShard:
-        """Return a line as each shard reads it."""
+        """Return a line as each shard reads it, and note what it shows to shards that do not (rule 2)."""
         if (self.begin is not None and line.time < self.begin) or (self.end is not None and line.time > self.end):
             return _NOTHING
         if self.everything:
@@ -215,7 +215,7 @@ class Selection:
                 return _NOTHING
             shards: set[int | None] = set()
             # With the partitions of no shard only topics are left whose ids have no name so far: every shard reads those.
-            for_others, has_unnamed = self._slim(line, document, None, shards)
+            for_others, has_unnamed = self._slim(line, document, shard=None, shards=shards)
             named = {shard: self._slim(line, document, shard)[0] for shard in shards if shard is not None}
             body, response = document["request"], document["response"]
             of_follower = replica_of(body) >= 0 and api is not None and int(api[1]) == FETCH
@@ -368,6 +368,6 @@ class SessionSummaries:
             yield from (replace(line, summarizes=1) for line in chain.latest)
 
     def end_all(self) -> Iterator[Line]:
-        """End all chains at the end of the file."""
+        """End all chains at the end of the file; yield the lines that stay of them."""
         for counter in list(self._open):
             yield from self.end(counter)

@@ -59,7 +59,7 @@ class LogFacts:
             self.asks.setdefault(session, set()).update(shards)
 
     def asks_for(self, shard: int, session: int) -> bool:
-        """Return whether a session may ask for partitions of a shard."""
+        """Return whether a session may ask for partitions of a shard (rule 2)."""
         # A session whose first request was not read may ask for anything: it counts for every shard.
         is_certain = session in self.opened and session not in self.anything
         return not is_certain or shard in self.asks.get(session, ())
@@ -72,12 +72,13 @@ class SplitLog(NamedTuple):
     layout: str | None
 
     def __call__(self, path: Path) -> LogFacts:
-        """Split the file, and return what it showed."""
+        """Write the lines of a file by shard to a folder of its own; return what it showed to all shards."""
         folder = _shard_folder(self.selection, path)
         folder.mkdir()
         writer = _Writer(folder, replace(self.selection, kinds={}))
         file = read_lines(path, folder.name, self.layout, writer.take)
         writer.end()
+        # A file of several writers is not split (rule 3): without its LogFile `read_log` reads the file itself.
         if not file.sources and len(writer.nodes) < 2:
             (folder / _FILE).write_bytes(pickle.dumps(file))
         return writer.facts
@@ -253,12 +254,12 @@ def _lines_for_all(folder: Path, label: str, shard: int, facts: LogFacts) -> Ite
 
 
 def _shard_folder(selection: Selection, path: Path) -> Path:
-    """Return the folder that has the shards of a log file."""
+    """Return the folder that has the rows of a log file by shard, named after the hash of its path."""
     return Path(selection.shard_dir) / sha256(str(path.absolute()).encode()).hexdigest()
 
 
 @lru_cache(maxsize=1)
 def _facts(folder: str) -> LogFacts:
-    """Return what all logs showed that were split into a folder."""
+    """Return what all logs showed that `split_logs` wrote to a folder."""
     facts: LogFacts = pickle.loads((Path(folder) / _FACTS).read_bytes())
     return facts

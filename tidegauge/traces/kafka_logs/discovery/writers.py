@@ -68,6 +68,7 @@ def own_id(message: str) -> int | None:
         match = _OWN.match(message)
         return None if match is None else int(match[1])
     # Only a line that begins with one of these letters can have such a name: this is asked of every line.
+    # Each form of name has a group of its own, of which one has matched.
     if first in ("B", "C", "P", "R") and (match := _OWN_UNBRACKETED.match(message)) is not None:
         return int(match[match.lastindex or 1])
     return None
@@ -91,7 +92,8 @@ def by_writer(lines: Sequence[Line], sources: Mapping[str, Sequence[Line]]) -> W
     own_ids = [own_id(line.message) for line in lines]
     ids = {node for node in own_ids if node is not None}
     if len(ids) < 2 and sum(map(bool, sources)) < 2:
-        # Lines without an id are of the node that the others name: `main` and the log itself name none.
+        # One node, or none, and no two writers. Lines without an id are of the node that the others name: `main` and the log
+        # itself name none.
         return WrittenLines({node: list(lines) for node in ids}, [] if ids else list(lines))
     writer_of_line = {line.number: writer for writer, written in sources.items() if writer for line in written}
     ids_of_writer: dict[str, set[int]] = defaultdict(set)
@@ -159,7 +161,10 @@ def is_brokers(lines: Iterable[Line]) -> bool:
 
 
 def matters(line: Line) -> bool:
-    """Return whether the reader understands a line: it has a pattern, or is a request."""
+    """Return whether a line would be evidence: it matches a row of the table (patterns.py), or is of the request log.
+
+    A file, or a line of an unknown node, without such evidence may be left out and nothing is lost.
+    """
     return parse_line(line) is not None or is_request(line)
 
 

@@ -93,6 +93,7 @@ def _parsed(
             problems.append(Problem(label, None, "no link that leads out of what was named", "one", do))
             return None
         text = read_regular(path, MOST_CHECKPOINT).decode()
+        # The columns of a trace hold 64-bit integers: a damaged number must not overflow there.
         if _ENDLESS.search(text) is None:
             return parse(text, label)
         problems.append(Problem(label, None, "offsets and epochs below 2^62", "a number of 19 digits", do))
@@ -178,15 +179,17 @@ def read_disks(folder: Path) -> tuple[list[Trace], list[Problem]]:
             # Two replicas of one partition: the folder has the disks of two brokers.
             if node in nodes:
                 do = "put the log directories of one node, and no others, into one folder"
-                problems.append(Problem(label, None, f"one replica of {tp} per node", f"another one of node {node}", do, 1))
+                problems.append(
+                    Problem(label, None, f"one replica of {tp} per node", f"another one of node {node}", do, lost=1)
+                )
                 continue
             file, checkpointed = checkpoints.get(tp, ("", {}))
             # The broker that starts on it recovers its logs first, up to the first fault: read them as it would load them.
             if log.fault is not None or not (log_dir / CLOSED).exists():
                 checkpointed = _as_loaded(checkpointed, log.end)
-                log = ReplicaLog(log.start, log.end, log.runs, log.file, None)
+                log = ReplicaLog(log.start, log.end, log.runs, log.file, fault=None)
             nodes[node] = [(file, checkpointed)] if checkpointed else []
-            nodes[node].append(_of_segments(log, starts_known, checkpointed, None))
+            nodes[node].append(_of_segments(log, starts_known, checkpointed, cache=None))
     problems += unchecked("") if log_dirs else []
     return [_trace(folder.name, tp, nodes) for tp, nodes in sorted(by_partition.items())], problems
 
@@ -217,7 +220,7 @@ def read_dumps(path: Path) -> tuple[list[Trace], list[Problem]]:
         if replica is not None and runs:
             # It may be a part of the log: then it is read as a log that ends there.
             fields = _as_loaded(fields, runs[-1].end)
-            log = ReplicaLog(min(replica.segments), runs[-1].end, runs, replica.file, None)
+            log = ReplicaLog(min(replica.segments), runs[-1].end, runs, replica.file, fault=None)
             # Without a checkpoint of it the log starts where its first segment does: only DeleteRecords would leave more.
             observations.append(_of_segments(log, starts_known=True, checkpointed=fields, cache=None))
         if fields:
@@ -363,6 +366,7 @@ def beyond_the_lines(node: Node, controller: Node | None) -> Iterator[Gap]:
         replica = node.broker.replicas[step.tp]
         cache = step.fields.get("epochs")
         latest_on_disk = _epoch_learned_after_lines(node, controller, step.tp, latest_epoch(cache))
+        # More than the lines show is a cache that begins with theirs, or an epoch behind that of the last role.
         for name, logged, on_disk in (
             ("leo", replica.leo, step.fields.get("leo")),
             ("hw", replica.last_hw, step.fields.get("hw")),

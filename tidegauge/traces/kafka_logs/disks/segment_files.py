@@ -98,7 +98,7 @@ def read_replica(files: Sequence[Path], folder: Path, label: str) -> ReplicaLog:
         if read_segment.fault is not None:
             fault = _problem(name, read_segment.fault, end, torn=path == files[-1] and read_segment.fault.torn)
             return ReplicaLog(_base(files[0]), end, tuple(runs), name, fault)
-    return ReplicaLog(_base(files[0]), end, tuple(runs), name, None)
+    return ReplicaLog(_base(files[0]), end, tuple(runs), name, fault=None)
 
 
 def unchecked(label: str) -> list[Problem]:

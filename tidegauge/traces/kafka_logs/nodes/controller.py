@@ -1,7 +1,9 @@
 """Handlers of the controller's lines: registrations of partitions and what changes them.
 
 A method of LoggedController handles one kind of line (HANDLERS): it reads the values of the ParsedLine and adds steps,
-events in the making, to those of its broker. Lines come in the order of the log, process by process.
+events in the making, to those of its broker. Lines come in the order of the log, process by process. Keys tie steps: one
+that `depends_on` a key comes after those that `provide` it. ("metadata", partition, partition epoch) is that of the change
+to this epoch, ("altered", ..) of the proposal that led to it, ("proposed", ..) of a proposal that was made in it.
 
 Rules of this file
 
@@ -63,7 +65,7 @@ class PrintedBefore:
         """By key, how many of these values this process has printed again."""
 
     def begin_process(self) -> None:
-        """Begin a process, which replays everything."""
+        """Begin a process: it replays everything, so no value was printed again yet."""
         self._replayed.clear()
 
     def begin_at_snapshot(self) -> None:
@@ -85,7 +87,7 @@ class PrintedBefore:
         return replayed
 
     def forget_last(self, key: Hashable) -> None:
-        """Forget the value of `key` that was noted last."""
+        """Forget the value of `key` that was noted last, as its change was undone (rule 6)."""
         values = self._values[key]
         values.pop()
         self._replayed[key] = min(self._replayed.get(key, 0), len(values))
@@ -235,6 +237,7 @@ class LoggedController:
         """Take the line `altered ISR`: add a leader's proposal that was accepted. The request log adds its epochs later."""
         step = self.broker.step(parsed, "AlterPartition", {"peer": parsed.number("peer"), "isr": parsed.ids(), "error": 0})
         self._uncommitted.put(self.altered, parsed.tp, step)
+        # If it is undone, the step is withdrawn.
         self._uncommitted.note(partial(self._withdrawn.setdefault, step))
         # Keys tie it to the change that it makes, which may be read from the log of another controller: that has the next
         # partition epoch.

@@ -2,7 +2,8 @@
 
 A handler (HANDLERS, by kind of line) reads the values of a ParsedLine, changes what is known of the replica in
 `broker.replicas`, and begins a step, an event in the making, or adds fields to the step that its thread has open on this
-partition (LoggedBroker: `begin`, `opened`, `add`, `close`). Lines come in the order of the log.
+partition (LoggedBroker: `begin`, `opened`, `add`, `close`). Lines come in the order of the log. Keys tie steps of two nodes:
+a SendFetch provides ("sent", request), and the step that handles its response depends on ("answered", request).
 
 Rules of this file
 
@@ -86,8 +87,11 @@ def _fields_of_request(send: Send | None, tp: str) -> Fields:
     return {} if partition is None else request_fields(partition)
 
 
-def _response(broker: LoggedBroker, parsed: ParsedLine, name: str, fields: Fields) -> LoggedStep:
-    """Begin the step `name` that handles the response to the last request of this thread; it has the request's fields."""
+def _begin_response(broker: LoggedBroker, parsed: ParsedLine, name: str, fields: Fields) -> LoggedStep:
+    """Begin and return the step `name` that handles the response to the last request of this fetcher.
+
+    It has `fields`, and those of the request. If the line of the request is missing, it depends on no response.
+    """
     fetcher = broker.fetchers.get(fetcher_key(parsed))
     send = fetcher.send if fetcher is not None else None
     step = broker.begin(parsed, name, {"peer": parsed.number("peer")} | _fields_of_request(send, parsed.tp) | fields)
@@ -111,7 +115,7 @@ def _received(broker: LoggedBroker, parsed: ParsedLine) -> None:
     # An empty response prints no line of the log: its records are known to be none.
     if parsed.number("size") == 0:
         fields |= {"rec_base": replica.leo, "rec_end": replica.leo, "leo": replica.leo, "epochs": []}
-    _response(broker, parsed, "HandleFetchResponse", fields)
+    _begin_response(broker, parsed, "HandleFetchResponse", fields)
 
 
 def _appended(broker: LoggedBroker, parsed: ParsedLine) -> None:
@@ -150,7 +154,7 @@ def _after_append(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _high_watermark(broker: LoggedBroker, parsed: ParsedLine) -> None:
-    """Note the high watermark of a follower; at a leader, which prints this too, the line of Partition follows."""
+    """Note the high watermark of a follower; keep a leader's (`broker.setting`) for the line of Partition behind it."""
     step = broker.opened(parsed, "HandleFetchResponse", *TRUNCATES)
     if step is None:
         key = parsed.line.thread, parsed.tp
@@ -171,7 +175,7 @@ def _high_watermark_lowered(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _follower_high_watermark(broker: LoggedBroker, parsed: ParsedLine) -> None:
-    """Take `Follower received high watermark`, the last line of a response."""
+    """Take `Follower received high watermark`, the last line of a response: add the high watermark, and close the step."""
     replica = broker.replica(parsed.tp)
     step = broker.opened(parsed, "HandleFetchResponse")
     if step is None:
@@ -186,7 +190,7 @@ def _follower_high_watermark(broker: LoggedBroker, parsed: ParsedLine) -> None:
 def _truncating(broker: LoggedBroker, parsed: ParsedLine) -> None:
     """Begin HandleDivergingResponse: the line has the truncation target, and the response that led to it."""
     replica = broker.replica(parsed.tp)
-    _response(
+    _begin_response(
         broker,
         parsed,
         "HandleDivergingResponse",
@@ -198,6 +202,7 @@ def _truncating(broker: LoggedBroker, parsed: ParsedLine) -> None:
             completed=parsed.text("completed") == "true",
             leo_before=replica.leo,
             hw_before=replica.hw,
+            # As before, unless a line of the log lowers it.
             hw=replica.hw,
         ),
     )
@@ -212,15 +217,19 @@ def _truncating_to_high_watermark(broker: LoggedBroker, parsed: ParsedLine) -> N
 
 
 def _out_of_range(broker: LoggedBroker, parsed: ParsedLine) -> None:
-    """Take one of the lines of an out-of-range reset: each has other offsets of the one step."""
+    """Begin HandleOutOfRange: a reset prints one of three lines, with different offsets.
+
+    Then perhaps come those of a truncation, and last `reset-done`.
+    """
     replica = broker.replica(parsed.tp)
     values = {
         name: parsed.number(name) for name in ("req_offset", "leader_start", "leader_end", "target") if name in parsed.values
     }
-    _response(
+    _begin_response(
         broker,
         parsed,
         "HandleOutOfRange",
+        # Log end and high watermark are as before, unless a truncation line follows.
         values | reported(leo_before=replica.leo, leo=replica.leo, hw_before=replica.hw, hw=replica.hw),
     )
 
@@ -282,7 +291,7 @@ def _log_start(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _epoch_entry(broker: LoggedBroker, parsed: ParsedLine) -> None:
-    """Take `Appended new epoch entry` of the leader epoch cache."""
+    """Take `Appended new epoch entry`: add it to the epoch cache, and to the step that it is part of, or as its own."""
     epoch, start = parsed.number("epoch"), parsed.number("start")
     broker.replica(parsed.tp).add_epoch(epoch, start)
     step = broker.opened(parsed, "BecomeLeader", "HandleFetchResponse")
@@ -309,7 +318,7 @@ def _fetch_error(code: int) -> Callable[[LoggedBroker, ParsedLine], None]:
 
     def handle(broker: LoggedBroker, parsed: ParsedLine) -> None:
         """Add HandleFetchError: the line is all that the fetcher prints of the response."""
-        _response(broker, parsed, "HandleFetchError", {"error": code})
+        _begin_response(broker, parsed, "HandleFetchError", {"error": code})
         broker.close(parsed)
 
     return handle

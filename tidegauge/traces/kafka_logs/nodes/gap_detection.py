@@ -203,6 +203,7 @@ class GapDetector:
             self.gaps.append(Gap(self.broker.node, EVERYTHING, BEFORE_ALL_LINES, spot, (None, line.time), why))
             self._status = ""
         else:
+            # A BrokerServer is in this status until it starts.
             self._status = "SHUTDOWN"
         self._last_line_about.clear()
         self._last_line_about |= {(f"{name} before", tp): last for (name, tp), (_, last) in self._on_disk.items()}
@@ -294,6 +295,7 @@ class GapDetector:
         """Return whether a leader learns of an ISR that it must have proposed, without a line that proposes it."""
         if parsed.kind == "isr-answer" and parsed.number("error") == 0:
             tp = self.broker.partition_of_response(parsed)
+        # Only a proposal adds a member; a controller that fences a broker removes one by itself.
         elif parsed.kind == "leader-again" and not set(parsed.ids()) <= self.broker.replica(parsed.tp).isr:
             tp = parsed.tp
         else:
@@ -322,9 +324,9 @@ class GapDetector:
             self._note_high_watermark_set(parsed)
 
     def _note_high_watermark_set(self, parsed: ParsedLine) -> None:
-        """Note a high watermark that the log set: a leader that raises it prints the line of Partition next.
+        """Note a high watermark that the log set.
 
-        Partition#maybeIncrementLeaderHW.
+        A leader that raises it prints the line of Partition next (Partition#maybeIncrementLeaderHW): `_raised` until then.
         """
         thread, hw = parsed.line.thread, parsed.number("hw")
         self._set[thread, parsed.tp] = hw

@@ -6,6 +6,11 @@ partition (LoggedBroker: `begin`, `opened`, `add`, `close`). Lines come in the o
 watermark is to check whether it can be raised (Partition#maybeIncrementLeaderHW): a look prints one line, if it raises or
 not. A fetch is *counted* when the leader records its fetch offset as the follower's log end.
 
+A step happened after `begins` and by `ends`, and after the steps that it `follows`; `key` is where its stamp puts it: (time,
+line index, order among the steps of a line). Keys in `provides` and `depends_on` tie it to steps of other nodes. Until the
+`Recorded` line of a fetch comes, `broker.counted` has, by thread and partition, what its thread has printed of it
+(CountedFetch).
+
 Rules of this file
 
 1. `High watermark updated` is printed by the thread that looked: at an append, a fetch, a role change, the response to an
@@ -44,7 +49,7 @@ from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine, broker_e
 
 
 def _takes_effect_after_line(broker: LoggedBroker, step: LoggedStep) -> LoggedStep:
-    """Note that a step happens after its line, and by the next line of its thread; return the step."""
+    """Note that a step happens after its line, and by the next line of its thread (`broker.taking_effect`); return it."""
     step.takes_effect = True
     broker.add(step)
     return step
@@ -110,6 +115,7 @@ def _follower_again(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 def append(broker: LoggedBroker, parsed: ParsedLine) -> None:
     """Take `Appended message set` outside a fetcher thread: add LeaderAppend, of a producer or a group coordinator."""
+    # A thread does one thing at a time: a fetch that it was handling has ended, without a `Recorded` line.
     _put_aside_fetches_of(broker, parsed.line.thread)
     broker.appenders.add(parsed.line.thread)
     replica = broker.replica(parsed.tp)
@@ -151,6 +157,7 @@ def _high_watermark_risen(broker: LoggedBroker, parsed: ParsedLine) -> None:
     log_line = broker.setting.pop(key, HighWatermarkSet(after, step.begins, step.ends, broker.index))
     index = log_line.line_index
     if log_line.hw == after:
+        # `ends` less the tick is the stamp of the log's line.
         step.begins, step.ends, step.key = log_line.begins, log_line.ends, (log_line.ends - broker.tick, index, 0)
     if append_step is not None:
         step.follows += (append_step,)
@@ -209,7 +216,7 @@ def _recorded(broker: LoggedBroker, parsed: ParsedLine) -> None:
         step.begins, step.thread = counted.begins, ""
         step.follows += (counted.append,)
     elif counted is not None:
-        # It was counted before the first of the lines that its thread printed of it.
+        # It was counted before the first of the lines that its thread printed of it (-1: before the steps of that line).
         step.begins, step.ends, step.key = counted.begins, counted.ends, (counted.ends - broker.tick, counted.index, -1)
         if counted.raised is not None:
             counted.raised.follows += (step,)
@@ -292,10 +299,12 @@ def settle_all(broker: LoggedBroker) -> None:
         if counted.raised is not None:
             counted.raised.name = "HandleFetch"
         _put_aside(broker, counted)
+    # Log ends that only a look at the high watermark shows (`_put_aside`).
     for (_, peer, leo), counted in broker.looked.items():
         if counted.kept_line is not None:
             parsed, place = counted.kept_line
             step = broker.step(parsed, "HandleFetch", recorded_fields(peer, leo))
+            # -1: before the steps of the first line that its thread printed of it.
             step.begins, step.ends, step.key = counted.begins, counted.ends, (counted.ends - broker.tick, counted.index, -1)
             step.place = place
             broker.replica(parsed.tp).recorded[peer] = leo

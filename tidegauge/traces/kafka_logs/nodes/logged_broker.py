@@ -444,6 +444,7 @@ class LoggedBroker:
     def unlogged_append(self, parsed: ParsedLine, tp: str = "") -> LoggedStep:
         """Return an append at this line that is not among the steps yet: the next load of the log shows if it was made."""
         step = self.step(parsed, "LeaderAppend", {}, tp)
+        # `step` has added it.
         self.steps.pop()
         step.in_flight = True
         return step
@@ -497,6 +498,7 @@ class LoggedBroker:
             thread=line.thread,
         )
         self.steps.append(step)
+        # A line shows something of its replica again.
         if self.forgotten:
             self.forgotten.discard(step.tp)
         return step

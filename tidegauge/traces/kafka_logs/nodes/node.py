@@ -95,7 +95,7 @@ class LogDirs:
             return None
         tp, key = parsed.tp, (parsed.line.thread, parsed.tp)
         message = parsed.line.message
-        # [1] is the directory.
+        # In lines of the log itself; [1] is the directory. Lines of LogManager name it as `dir`.
         directory = _LOG_PREFIX.match(message) if message.startswith("[UnifiedLog") else None
         # The thread that moves a replica writes about the log to come only.
         if parsed.line.thread.startswith(_MOVER):
@@ -104,7 +104,9 @@ class LogDirs:
             return None
         if parsed.kind in ("log-completed", "log-created"):
             location = _LOG_LOCATION.match(parsed.line.message)
+            # "": unknown, so that no directory differs from it.
             self._own[tp] = location[1].rpartition("/")[0] if location is not None else ""
+        # The replica's own log: the next one of its name may lie in any directory.
         elif parsed.kind == "log-deleted" and parsed.values.get("dir") == self._own.get(tp):
             self._own.pop(tp, None)
         # The first directory that a log began with is the replica's; another one is that of the other log (rule 1).
@@ -116,9 +118,10 @@ class LogDirs:
         if directory is not None:
             self._last[key] = directory[1]
         named = parsed.values.get("dir") if directory is None else directory[1]
-        # Partition#createLog prints the line of the log before its own.
+        # Partition#createLog names no directory, but its thread has printed the line of the log before.
         if parsed.kind == "log-loaded":
             named = self._last.get(key)
+        # The line is about the other log.
         if named == self._other[tp]:
             if key in self._may_be_astride:
                 self._astride.add(key)

@@ -8,6 +8,10 @@ it, or are 0 if the log was created. The epoch cache is not logged: it is carrie
 at the loaded LEO, and known only if the log was created in this capture. A process ends after all its requests were handled:
 those in flight outlive it, and a process that was told to stop may go on serving and fetching after its last line (4.x:
 log4j2 stops first). If the next process loads more than the last line showed, the rest was appended in between.
+
+A step (LoggedStep) stands at its `place`: (run, line index, order there, time), where a *run* is the number of a process. It
+happened after `begins` and by `ends`; `key` is where its stamp puts it. It comes after the steps that provide a key that it
+`depends_on`: the end of a process on ("handled", node, run), which the steps of its requests provide.
 """
 
 from bisect import bisect_right
@@ -112,6 +116,7 @@ def _log_deleted(broker: LoggedBroker, parsed: ParsedLine) -> None:
     step = broker.step(parsed, "DeleteReplica", {})
     # ReplicaManager#stopPartitions removes all partitions of a batch before it renames the first log. So each of them goes
     # when the first does; the lines that a thread prints in a row are of one batch.
+    # `spoke` is as it was noted at the thread's last deletion only if the thread wrote no line since.
     first, spoken_before = broker.deleting.get(step.thread, (step, -1))
     if step.thread and spoken_before == broker.spoke:
         step.begins, step.ends, step.key = first.begins, first.ends, beside(first.key, 1)
@@ -337,7 +342,7 @@ class ProcessRun:
         """By partition, from which line index on its replica has which leader epoch, None if that is unknown."""
 
     def index(self, time: int) -> int:
-        """Return the last line written by `time`; -1 before the first."""
+        """Return the index of the last line written by `time`; -1 before the first."""
         return bisect_right(self._times, time) - 1
 
     def place(self, time: int) -> Place:
@@ -345,7 +350,7 @@ class ProcessRun:
         return (self.number, self.index(time), 1, time)
 
     def mark(self, steps: Sequence[LoggedStep]) -> None:
-        """Learn from the steps of the server log where the leader epoch of each replica changes."""
+        """Learn from the steps of the server log at which line the leader epoch of each replica changes; -1: before any."""
         changing = (step for step in steps if "leader_epoch" in step.fields or step.name == "Start")
         for step in sorted((step for step in changing if step.run == self.number), key=lambda step: step.place):
             before = self._epochs.setdefault(step.tp, [(-1, None)])[-1][1]

@@ -207,6 +207,7 @@ def _of_fields(text: str) -> str | None:
     None if no record has a log line.
     """
     documents: list[tuple[int, str]] = []
+    # Where the record begins in the text.
     at = 0
     for record in re.split(r"(?<=\n)(?:---\r?\n|(?=\r?\n\w+=))", text):
         fields = {pair[1]: pair[2].strip() for pair in _PAIR.finditer(record)}
@@ -357,6 +358,7 @@ def _at_their_lines(text: str, documents: Iterator[tuple[int, str]]) -> str:
         lines.write("\n" * (line_number - lines_written) + document + "\n")
         lines_written = max(line_number, lines_written) + 1
     lines.write("\n" * (text.count("\n") + 1 - lines_written))
+    # `text` has one line break less: none behind its last line.
     return lines.getvalue()[:-1]
 
 

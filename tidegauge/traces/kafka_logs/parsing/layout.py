@@ -350,7 +350,7 @@ WRITERS = ("pod", "host", "container", "instance", "logstream", "broker", "node"
 
 
 def document_with_a_line(fields: dict[str, Any]) -> bool:
-    """Return whether a document has the text of a log line."""
+    """Return whether a JSON document has a text in a field where platforms and layouts put a log line."""
     return any(isinstance(_get(fields, key), str) for key in (*_EXPORTED, *_MESSAGES, "log"))
 
 
@@ -584,8 +584,8 @@ PATTERNS = (
 )
 """The patterns of Kafka, of its distributions (Strimzi's has the thread at the end), and of log4j2's own examples."""
 
-"""What stands in brackets before a message of Kafka, and is no thread."""
 _NO_THREAD = re.compile(r"[^\]]*=|Partition |ReplicaFetcherManager on |LeaderEpochCache |Controller \d|GroupCoordinator \d")
+"""What stands in brackets before a message of Kafka, and is no thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -635,7 +635,7 @@ def _find_any(sample: list[str], given_pattern: str | None) -> Layout | None:
 
 
 def unwrapped_texts(texts: Sequence[str], wrapper: Wrapper) -> list[str]:
-    """Return lines without a wrapper, their parts joined."""
+    """Return lines without `wrapper`, which may have divided a long line: its parts are joined."""
     peeler = Peeler((wrapper,))
     return [*peeler.feed(texts).texts, *peeler.end().texts]
 

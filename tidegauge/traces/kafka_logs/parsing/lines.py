@@ -60,7 +60,7 @@ def blocks(path: Path, label: str, problems: list[Problem]) -> Iterator[bytes]:
 
 
 def note_long_lines(bound: LineBound, label: str, problems: list[Problem]) -> None:
-    """Note the lines that were left out because of their length."""
+    """Note a problem for each line that `bound` left out because of its length since the last call."""
     for number in bound.dropped:
         expected, do = (
             f"lines of at most {longest_line():,} bytes",
@@ -169,8 +169,8 @@ def positions_read(block: bytes) -> tuple[Sequence[int], Sequence[int], Sequence
 
 
 SEE = "[time] LEVEL [thread] message (logger)"
-_DIGIT = re.compile(r"\d")
 """What problems say a line should look like."""
+_DIGIT = re.compile(r"\d")
 _TEXT = re.sub(rb"[\x01-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\xff]", b"", bytes(range(256)))
 _NOT_ASCII = re.compile(rb"[\x80-\xff]+")
 
@@ -320,26 +320,33 @@ class LineReader:
             self.sources = {}
 
     def _read_peeled(self, peeled: Peeled, behind: str | None) -> None:
-        """Read texts that the peeler has unwrapped."""
+        """Read texts that the peeler has unwrapped; `behind` is the text after them, None at the end of the file."""
         self.read([position + 1 for position in peeled.positions], peeled.texts, peeled.sources, behind)
 
     def block(self, block: bytes, before: int, behind: str | None = None, *, fast: bool = False) -> int:
-        """Read a block that comes after `before` lines of the file; return its number of lines. `fast` as in read_blocks."""
+        """Read a block that comes after `before` lines of the file; return its number of lines.
+
+        `behind` is the text after the block, None at the end of the file; `fast` skips lines of unknown loggers.
+        """
         if fast:
-            at, begins, ends = positions_read(block)
+            positions, begins, ends = positions_read(block)
             texts = [block[begin:end].decode("utf-8", "replace") for begin, end in zip(begins, ends, strict=True)]
+            # The byte order mark of a file stands before its first line.
             if before == 0 and texts:
                 texts[0] = texts[0].removeprefix("\ufeff")
-            self.read([before + position + 1 for position in at], texts, (), behind)
+            self.read([before + position + 1 for position in positions], texts, behind=behind)
             return block.count(b"\n")
         texts = _texts(block, begins=before == 0)
-        self.read(range(before + 1, before + len(texts) + 1), texts, (), behind)
+        self.read(range(before + 1, before + len(texts) + 1), texts, behind=behind)
         return len(texts)
 
     def read(
         self, numbers: Sequence[int], texts: Sequence[str], names: Sequence[str] = (), behind: str | None = None
     ) -> None:
-        """Read texts at these line numbers; `names` are their writers, `behind` is the text after the last one."""
+        """Read texts at these line numbers; `names` are their writers, none if no wrapper names them.
+
+        `behind` is the text after the last one, None at the end of the file: a text that it continues is not damaged.
+        """
         split, label, take, lines = self.layout.entry, self.label, self.take, self.lines
         for position, text in enumerate(texts):
             entry = split(text)

@@ -96,12 +96,12 @@ def _without_repetitions(lines: Sequence[Line]) -> tuple[list[Line], set[_LineKe
 
 
 def _key(line: Line) -> _LineKey:
-    """Return what two copies of a line have in common."""
+    """Return what two copies of a line have in common: time, thread and message."""
     return (line.time, line.thread, line.message)
 
 
 def _problem(path: str, line: int | None, seen: str) -> Problem:
-    """Return the problem of lines that are there twice."""
+    """Return the problem of lines that are there twice: `seen` says which; `line` is a number, None for a whole file."""
     return Problem(path, line, "every line once", seen, "the lines are read once; leave copies out")
 
 
@@ -154,7 +154,11 @@ def _stamped(number: int, lines: Sequence[Line]) -> Iterator[Stamped]:
 
 
 def _note_role(line: Line, roles: dict[str, str]) -> None:
-    """Note in `roles` the role that a line gives a replica; such lines are of `state.change.logger`, here `logger`."""
+    """Note in `roles`, by partition, whether the replica is "leader" or "follower" after this line, if it is about a role.
+
+    A kind that ends in `-again` confirms the role that it had. `_arranged` needs it to order the lines of an instant.
+    """
+    # They are lines of `state.change.logger`: Line.logger has only the last part of that name.
     if line.logger == "logger" and (parsed := parse_line(line)) is not None and parsed.kind in _ROLES:
         roles[parsed.tp] = parsed.kind.removesuffix("-again")
 
@@ -173,7 +177,8 @@ def _arranged(window: list[Stamped], roles: dict[str, str]) -> list[Stamped]:
     for change in changes:
         _, number, changing_line = change
         role = parsed_lines[id(changing_line)]
-        # Within its own file the line keeps its place: after those before it, before those after it.
+        # Within its own file the line keeps its place: after those before it, before those after it. So it stands at one of
+        # the positions `first` to `last` of `arranged`.
         own = [index for index, (_, stream, _) in enumerate(window) if stream == number]
         earlier = {id(window[index][2]) for index in own[: own.index(window.index(change))]}
         first = max([behind_last[number], *(at + 1 for at, (_, _, line) in enumerate(arranged) if id(line) in earlier)])

@@ -212,6 +212,7 @@ class Sessions:
         body, response = request.body, request.response
         session_id, session_epoch = int(body.get("sessionId", 0)), int(body.get("sessionEpoch", -1))
         # Session epoch 0 is a full fetch, which opens a session, and -1 one without or the last one (KIP-227).
+        # epoch=-1: none of its requests was read yet, not even number 0.
         before = _Session() if session_epoch <= 0 else self._sessions.get(session_id, _Session(epoch=-1))
         goes_on = session_epoch <= 0 or session_epoch == before.epoch + request.line.requests
         # What the missing request added or removed is unknown: only what this one names is certain.
@@ -237,10 +238,10 @@ class Sessions:
                 responses[tp] = reported[tp]
             elif last is not None and last.error == 0:
                 # CachedPartition#maybeUpdateResponseData leaves out a partition of which nothing changed.
-                responses[tp] = LoggedResponse(0, last.hw, last.log_start)
+                responses[tp] = LoggedResponse(error=0, hw=last.hw, log_start=last.log_start)
             # Nothing changed since a response that is not in the log.
             elif session_epoch > 0:
-                responses[tp] = LoggedResponse(0, None, None)
+                responses[tp] = LoggedResponse(error=0, hw=None, log_start=None)
         session.reported.update(responses)
         # 0: the leader keeps no session.
         response_session = int(response.get("sessionId", 0))
@@ -255,10 +256,10 @@ class Sessions:
             session_epoch,
             dict(session.requested),
             responses,
-            _fetcher_of(request.client),
-            goes_on,
-            {tp: unasked for tp, unasked in reported.items() if tp not in session.requested},
-            session.topic_ids,
+            fetcher=_fetcher_of(request.client),
+            whole=goes_on,
+            unasked={tp: unasked for tp, unasked in reported.items() if tp not in session.requested},
+            topic_ids=session.topic_ids,
         )
 
     def _partitions(self, topics: Any) -> list[tuple[str, Any]]:

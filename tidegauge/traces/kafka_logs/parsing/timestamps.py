@@ -149,7 +149,7 @@ def date_in(text: str, *, american: bool = True) -> int | None:
 
     `american`: in 03/04/2026 the month stands first.
     """
-    # In Python's order False comes first.
+    # If the day stands first in 03/04, the British format is tried first: in Python's order False comes first.
     for dates, pattern in DATES if american else sorted(DATES, key=lambda pair: pair[0] is not _BRITISH):
         match = pattern.search(text)
         if match is not None and (time := dates.microseconds(match[0])) is not None:

@@ -763,9 +763,9 @@ def test_a_follower_that_is_ahead_has_what_its_leader_lacks(telling: Telling) ->
 
 def test_partitions_without_a_leader_are_named_together(telling: Telling) -> None:
     describe = "".join(f"\tTopic: x\tPartition: {at}\tLeader: none\tReplicas: 5,1,2\tIsr: 5\n" for at in range(9))
-    told = headline(telling(describe))
-    assert told[1].startswith("x-0, x-1, x-2, x-3, x-4, x-5 and 3 more: no leader was left")
-    assert sum("start broker 5 again" in line for line in told) == 1
+    lines = headline(telling(describe))
+    assert lines[1].startswith("x-0, x-1, x-2, x-3, x-4, x-5 and 3 more: no leader was left")
+    assert sum("start broker 5 again" in line for line in lines) == 1
 
 
 def test_a_topic_that_cannot_have_its_replicas_is_told_with_the_brokers_that_there_are(telling: Telling) -> None:
@@ -782,9 +782,9 @@ def test_a_metadata_log_that_is_empty_is_new_or_lost(telling: Telling) -> None:
     activation = (
         "WARN [QuorumController id=0] Performing controller activation. The metadata log appears to be empty. Appending"
     )
-    told = headline(telling(dated(activation)))
-    assert told[0].startswith("Nothing out of the ordinary is told")
-    assert "see that the right volume is mounted" in told[1]
+    lines = headline(telling(dated(activation)))
+    assert lines[0].startswith("Nothing out of the ordinary is told")
+    assert "see that the right volume is mounted" in lines[1]
 
 
 def test_a_broker_that_serves_is_ordinary_and_told_once(telling: Telling) -> None:
@@ -815,8 +815,8 @@ def test_an_error_to_the_first_request_of_a_connection_sends_to_the_other_nodes_
         "WARN [RaftManager id=3001] Received error UNKNOWN_SERVER_ERROR from node 3002 when making an ApiVersionsRequest "
         "with correlation id 4. Disconnecting. (org.apache.kafka.clients.NetworkClient)"
     )
-    told = only(telling(dated(line)), "turned_away")
-    assert (told["node"], told["peer"], told["error"]) == (3001, 3002, "UNKNOWN_SERVER_ERROR")
+    lines = only(telling(dated(line)), "turned_away")
+    assert (lines["node"], lines["peer"], lines["error"]) == (3001, 3002, "UNKNOWN_SERVER_ERROR")
     assert telling(dated(line.replace("RaftManager id=3001", "Consumer clientId=c"))).entries == []
 
 
@@ -866,9 +866,9 @@ def test_a_replica_that_left_the_isr_is_told_with_where_its_log_ended(telling: T
         "INFO [Partition x-0 broker=1] Shrinking ISR from 1,2,3 to 1. Leader: (highWatermark: 132, endOffset: 150). Out of "
         "sync replicas: (brokerId: 2, endOffset: 132, lastCaughtUpTimeMs: 1719658927112) (brokerId: 3, endOffset: 140). (k)"
     )
-    told = headline(telling(dated(shrinking)))
+    lines = headline(telling(dated(shrinking)))
     assert any(
-        "the log of broker 2 ended at 132; the log of broker 3 ended at 140, the leader's at 150" in line for line in told
+        "the log of broker 2 ended at 132; the log of broker 3 ended at 140, the leader's at 150" in line for line in lines
     )
 
 
@@ -910,12 +910,14 @@ def test_a_fetch_of_one_partition_that_fails_for_want_of_memory_names_it(telling
 
 
 def test_a_truncation_that_a_fetcher_calls_one_to_its_high_watermark_is_told_so(telling: Telling) -> None:
-    cut = "INFO [UnifiedLog partition=x-0, dir=/d] Truncating to offset 10042 (kafka.log.UnifiedLog)"
+    truncating = "INFO [UnifiedLog partition=x-0, dir=/d] Truncating to offset 10042 (kafka.log.UnifiedLog)"
     why = (
         "INFO [ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] Truncating partition x-0 to local high watermark 10042 "
         "(kafka.server.ReplicaFetcherThread)"
     )
-    assert any("broker 2 truncated to 10042, its own high watermark" in line for line in headline(telling(dated(cut, why))))
+    assert any(
+        "broker 2 truncated to 10042, its own high watermark" in line for line in headline(telling(dated(truncating, why)))
+    )
 
 
 def test_a_broker_that_the_controller_does_not_name_is_to_be_found_by_its_own_line(telling: Telling) -> None:
@@ -923,5 +925,5 @@ def test_a_broker_that_the_controller_does_not_name_is_to_be_found_by_its_own_li
         "INFO [QuorumController id=0] processBrokerHeartbeat: event failed with StaleBrokerEpochException in 25 us. "
         "Exception message: Expected broker epoch 38558457, but got broker epoch 2293103 (org.apache.kafka.controller)"
     )
-    told = headline(telling(dated(refused)))
-    assert any("find the broker first: its own log has `received error STALE_BROKER_EPOCH`" in line for line in told)
+    lines = headline(telling(dated(refused)))
+    assert any("find the broker first: its own log has `received error STALE_BROKER_EPOCH`" in line for line in lines)

@@ -327,7 +327,7 @@ def test_lines_that_say_nothing_are_no_error_of_the_suite(tmp_path: Path) -> Non
     started.write_text(
         "[2024-03-11 10:43:22,196] INFO [GroupCoordinator 1]: Startup complete. (kafka.coordinator.group.GroupCoordinator)\n"
     )
-    assert verdict_line(check([started]).with_story(story_of([started]))).startswith("NO VERDICT: no rule was judged")
+    assert verdict_line(check([started]).with_story(story_of([started]))).startswith("NO VERDICT: no event was judged")
     started.write_text("hello\n")
     assert verdict_line(check([started]).with_story(story_of([started]))).startswith("SUITE ERROR: no event was judged")
 

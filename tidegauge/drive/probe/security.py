@@ -93,7 +93,10 @@ NO_SECURITY = ClientSecurity()
 
 
 def secured(seconds: float, security: ClientSecurity = NO_SECURITY) -> SecureDial:
-    """Return a dial for connections that wait at most so many seconds for anything."""
+    """Return a dial for secured connections, which wait at most so many seconds for anything.
+
+    `security`: their TLS and credentials, by default neither.
+    """
 
     def dial(address: str, port: int, name: str) -> Wire:
         """Connect and authenticate; close the connection if that fails."""
@@ -127,6 +130,7 @@ def _authenticate(wire: Wire, credentials: Credentials) -> None:
             f"error {handshake['errorCode']}; the broker has the mechanisms {', '.join(handshake['mechanisms'])}"
         )
     messages = _plain(credentials) if credentials.mechanism == "PLAIN" else _scram(credentials)
+    # The handshake had correlation id 1; each message has the next one.
     # The generator is sent each response of the broker, yields the next message, and ends when the mechanism is done.
     message, correlation_id = next(messages), 1
     while True:
@@ -180,6 +184,7 @@ def security_in(path: str) -> ClientSecurity:
     protocol = options.get("security.protocol", "PLAINTEXT").upper()
     if protocol not in PROTOCOLS:
         raise wrong("security.protocol", f"one of {', '.join(PROTOCOLS)}", shown(protocol))
+    # The parts of a protocol's name are independent of each other: SASL for credentials, SSL for TLS.
     credentials = tls = None
     if protocol.startswith("SASL"):
         mechanism = options.get("sasl.mechanism", "GSSAPI")
@@ -188,12 +193,13 @@ def security_in(path: str) -> ClientSecurity:
         # Kafka's clients have username and password in the JAAS configuration, librdkafka as sasl.username, sasl.password.
         login = {**options, **_jaas_options(options["sasl.jaas.config"])} if "sasl.jaas.config" in options else options
         username, password = (login.get(name, login.get(f"sasl.{name}", "")) for name in ("username", "password"))
-        # PLAIN separates the two by a zero byte.
+        # Both are needed. PLAIN separates them by a zero byte, so neither may have one.
         if not username or not password or "\0" in username + password:
             example = 'org.apache.kafka..LoginModule required username="U" password="P";'
             raise wrong("sasl.jaas.config", f"{example} (or sasl.username and sasl.password)", "no such user and password")
         credentials = Credentials(mechanism, username, password)
     if protocol.endswith("SSL"):
+        # Kafka's clients also read Java's own formats, which Python cannot.
         for store in ("truststore", "keystore"):
             kind = options.get(f"ssl.{store}.type", "PEM").upper()
             if kind != "PEM":
@@ -236,6 +242,7 @@ def _jaas_options(jaas: str) -> Mapping[str, str]:
 
     Returns none if it is not written like that.
     """
+    # The first two tokens are the class of the module and its flag (`required`), the last is the sign ;.
     tokens = list(_jaas_tokens(jaas))
     assignments, end = tokens[2:-1], tokens[-1:]
     # Three tokens an option: its name, "=", its value.

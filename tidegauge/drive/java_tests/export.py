@@ -91,6 +91,7 @@ def java_test(
             f"{reason}; show it to a process instead: tidegauge drive --kafka"
         )
     name = class_name(origin.name)
+    # The template leaves out the helper methods of steps that are not in `used`.
     values = {
         "name": name,
         "method": f"test{name.removesuffix('Test')}",
@@ -224,6 +225,7 @@ def finding_test(name: str, release: str, *, repaired: bool = True) -> JavaTest:
     """
     profile = profile_named(f"{RELEASE}{release}")
     case, reference, switch = _path_of(name, profile)
+    # The value of the switch in a repaired Kafka: on for F1, off for the others.
     repaired_value = switch == F1_SWITCH
     if getattr(profile, switch) == repaired_value:
         raise UsageError(
@@ -236,6 +238,7 @@ def finding_test(name: str, release: str, *, repaired: bool = True) -> JavaTest:
     differences = play(ReferenceNode(reference), [case], repaired_reference).differences
     if not differences:
         raise UsageError(f"--export-junit: expected a path on which {release} shows {name}; seen none; name another release")
+    # Some findings have several paths, such as F4 and F4-last-known.
     finding = name.partition("-")[0]
     rules, bug = ", ".join(rule.id for rule in rulebook().values() if finding in rule.bugs), known_bugs().get(finding)
     sentences = (

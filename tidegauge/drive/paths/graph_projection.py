@@ -121,7 +121,7 @@ def of_cluster(bounds: Bounds, profile: Profile) -> Inputs:
     states, transitions = 1, 0
     for before, label, after, new in transitions_from(start):
         states, transitions = states + new, transitions + 1
-        _, b, *_ = label
+        _, b, *_ = label  # the action, and the broker that makes the transition
         broker = before.brokers[b]
         # In the model a truncation of the fetcher thread is a transition of its own; the contract's broker truncates as soon
         # as no request is in flight, so its local state is the one after that.
@@ -140,7 +140,9 @@ def of_cluster(bounds: Bounds, profile: Profile) -> Inputs:
                 # An id is unique only as long as its object lives.
                 kept_alive.append(broker)
             by_local[local_states[b, id(broker), truncates]].update(dict.fromkeys(graph_inputs))
-    return Inputs(by_local, bounds.brokers - 1, bounds.min_insync_replicas, False, states, transitions)
+    return Inputs(
+        by_local, bounds.brokers - 1, bounds.min_insync_replicas, counts=False, states=states, transitions=transitions
+    )
 
 
 def _also_read(before: Cluster, label: Label) -> Any:
@@ -257,12 +259,14 @@ def of_isr_changes(bounds: isr_model.IsrBounds, profile: Profile) -> Inputs:
         step_of_leader = isr_step(before, label, after)
         if step_of_leader is not None:
             by_local[counted(Broker(before.leader), last_image, rename)][Input(step_of_leader)] = None
-    return Inputs(by_local, bounds.followers, 1, True, len(search.states), transitions)
+    # The model has no min.insync.replicas: it is 1.
+    return Inputs(by_local, bounds.followers, 1, counts=True, states=len(search.states), transitions=transitions)
 
 
 def _fetch(peer: int, offset: int, *, join: bool) -> Step:
     """Return the fetch of a peer in the model's only leader epoch; `join`: whether it may join the ISR."""
     epoch = isr_model.EPOCH
+    # A peer without records has no last fetched epoch.
     return "fetch", peer, epoch, offset, epoch if offset else UNDEFINED, join
 
 
@@ -274,7 +278,10 @@ def isr_beginning(start: isr_model.IsrCluster) -> tuple[Step, ...]:
 
 
 def isr_step(before: isr_model.IsrCluster, label: Label, after: isr_model.IsrCluster) -> Step | None:
-    """Return the step that a transition of the ISR model is to the leader; None for one that gives the leader nothing."""
+    """Return the step that a transition of the ISR model is to the leader; None for one that gives the leader nothing.
+
+    In a label followers and unread images count from 1; `members` is a mask with a bit for each broker that leaves.
+    """
     exchange, rename = before.exchange, renaming(isr_model.LEADER)
     match label:
         case ("LeaderAppend",):

@@ -71,6 +71,7 @@ def path_cases(
     for suspect, case in telling_paths(profile, capabilities).by_suspect.items():
         cases[f"distinguishing/{suspect}"].append(case)
     for number in range(walks):
+        # The number of the first walk in the same case.
         first = number - number % WALKS_PER_CASE
         cases[f"walks/{seed}/{first}-{first + WALKS_PER_CASE - 1}"].append(walk(seed, number, profile, capabilities))
     return cases

@@ -207,6 +207,7 @@ class StdioNode:
         """
         program = self._program
         deadline = time.monotonic() + self._timeout
+        # Until a whole line has been read.
         while (end := self._in.find(b"\n")) < 0:
             if len(self._in) > LONGEST_LINE:
                 self._lines += 1

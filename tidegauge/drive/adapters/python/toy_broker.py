@@ -91,7 +91,10 @@ class ToyReplica:
             self.fetching = (leader_epoch, len(self.log)) if self.source else None
 
     def raise_hw(self) -> None:
-        """Raise the high watermark to the lowest log end of the ISR and of the members that are proposed for it."""
+        """Raise the high watermark to the lowest log end of the ISR and of the members that are proposed for it.
+
+        Not while the ISR has fewer members than `min_isr`, or than all replicas where those are fewer.
+        """
         if self.leader == ME and len(self.isr) >= min(self.min_isr, 1 + len(self.peers)):
             counted = {*self.isr, *(self.proposed or ())} - {ME}
             self.hw = max(self.hw, min([len(self.log), *(self.ends.get(b, UNDEFINED) for b in counted)]))
@@ -127,6 +130,7 @@ class ToyReplica:
         response: dict[str, object] = {"error": 0, "hw": self.hw, "log_start": 0, "records": [], "diverging": None}
         if last_fetched_epoch != UNDEFINED:
             epoch, end = self.end_of(last_fetched_epoch)
+            # An epoch that this leader does not know.
             if epoch == UNDEFINED:
                 return {"error": OUT_OF_RANGE}
             if epoch < last_fetched_epoch or end < fetch_offset:
@@ -135,9 +139,11 @@ class ToyReplica:
             return {"error": OUT_OF_RANGE}
         known = self.ends.get(peer, UNDEFINED)
         self.ends[peer] = fetch_offset
+        # A follower may join when it has all that is committed, and all that there was when this epoch began.
         caught_up = self.epoch_start != UNDEFINED and fetch_offset >= max(self.hw, self.epoch_start)
         if may_join and caught_up and self.proposed is None and peer not in self.isr:
             self.propose([*self.isr, peer])
+        # The same offset again moves nothing.
         if fetch_offset != known:
             self.raise_hw()
         records = [[o, o, e] for o, e in enumerate(self.log) if o == fetch_offset]
@@ -168,6 +174,7 @@ class ToyReplica:
         if error == 0 and partition_epoch >= self.partition_epoch:
             self.isr, self.partition_epoch, self.proposed = isr, partition_epoch, None
             self.raise_hw()
+        # After an error that is none of these two metadata comes, and decides.
         elif error == INELIGIBLE:
             self.proposed = None
         elif error == UNKNOWN_SERVER_ERROR:

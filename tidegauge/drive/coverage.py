@@ -366,7 +366,10 @@ def _add_played(exercised: Exercised, played: Collection[_PlayedStep]) -> None:
 def exercised_by_controller(
     source: str, cases: Sequence[ControllerCase], ended: Mapping[ControllerCase, int], profile: Profile
 ) -> Exercised:
-    """Return what a run has exercised of a controller; `ended`: by case that differed, the number of the step (from 1)."""
+    """Return what a run has exercised of a controller; `source` and `ended` are as in `exercised_by_run`.
+
+    `ended`: by case that differed, the number of the step (from 1) after which it did; from there on nothing counts.
+    """
     situations, responses = exercised_control(cases, ended, profile)
     # The requests with their responses are what `unlogged` has of a controller.
     return Exercised(model_of(profile).profile, [source], situations, unlogged=responses, driven=True)
@@ -375,6 +378,7 @@ def exercised_by_controller(
 def exercised_by_check(source: str, report: Report) -> Exercised:
     """Return what the judged traces of a report have exercised, of the model of the first profile they were judged by."""
     profiles = (name for checked in report.inputs for name in sorted(checked.profiles))
+    # Without any input it is the model of SAFE.
     exercised = Exercised(model_of(profile_named(next(profiles, SAFE.name))).profile, [source], judged=True)
     for checked in report.inputs:
         add(exercised.situations, checked.situations)

@@ -95,7 +95,7 @@ class Matrix:
 
 
 def text_of(row: BugRow, sentence: str) -> str:
-    """Return a bug's row as two lines: its columns, and below them a sentence about the bug."""
+    """Return a bug's row as two lines: its columns, with four rules of the judge at most, and a sentence about the bug."""
     columns = [f"judge: {', '.join(row.judge[:4]) or row.fate}"]
     columns += [
         f"{name}: " + ("not seen" if caught is None else f"{caught.where}, {caught.steps} steps")
@@ -290,6 +290,7 @@ def kill_all(seed: int, names: Sequence[str] = (), echo: Callable[[Killed], None
         killed.append(kill(BUGS[name], seed, count))
         echo(killed[-1])
     judged = frozenset(rule for bug in killed for rule in bug.judged)
+    # `count` is by (rule, row of its table). The rules that a rule calls are not counted themselves.
     applied = with_callees({name for name, _ in count})
     rows = {row for rule, row in count if rule in ROWS}
     return Matrix(seed, tuple(bug.row for bug in killed), judged, frozenset(applied | rows))

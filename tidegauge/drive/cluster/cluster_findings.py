@@ -97,6 +97,7 @@ class ControlledBuilder(PathBuilder):
         error = NONE
         for step in steps:
             self._control, report = self.reference.take(self._control, step)
+            # `len(self)`: the number of the brokers' steps so far. A session that expires is a step without a result.
             self.control_steps.append(PlacedStep(len(self), step, self._update_image(report["partitions"])))
             error = (report["result"] or {}).get("error", NONE)
         return error

@@ -2,7 +2,8 @@
 
 Terms: a *graph* is a model's, projected on one broker (graph_projection.py: `Inputs`); it gives the broker an *input* in a
 *local state*. A *state* is the whole state of the contract's reference broker. Exploring starts at a new broker and gives
-it, in each state, the inputs that the graph has for its local state. An *edge* is such an input, from one state to another.
+it, in each state, the inputs that the graph has for its local state. An *edge* is such an input, from one state to another,
+the state numbered `to`; `takes` is the local step that it is (rule 1).
 
 In a state there are: `requests`, in flight to peers; `proposal`, an AlterPartition request in flight (`overtaken` if
 metadata came before its response); `waiting`, appends that wait; by peer `fetches`, the fetch that waits, `sessions`, the
@@ -245,7 +246,7 @@ def _session_inputs(fetch: Step, *, waits: bool) -> Iterator[Input]:
 
 
 def requested_by(request: FollowerRequest) -> Requested:
-    """Return what distinguishes a request from other requests to the same peer."""
+    """Return what tells a request from others to the same peer: epoch and offset of a fetch, the epoch of any other."""
     if isinstance(request, FetchRequest):
         return request.current_leader_epoch, request.fetch_offset
     return (request.current_leader_epoch,)

@@ -169,7 +169,8 @@ def image_step(cluster: Cluster, rename: Rename) -> Step:
 def inputs_of(before: Cluster, label: Label, after: Cluster, rename: Rename) -> Iterator[Input]:
     """Yield what a transition of a cluster gives the broker that takes it; nothing where the broker does it by itself.
 
-    `label`: the transition's action and its arguments, the broker first.
+    `label`: the transition's action and its arguments, the broker first; `f` is a follower, `expand` whether it joins the
+    ISR. `network[f][leader]` is the message between the two. The last argument of a fetch is whether the peer may join.
     """
     match label:
         case ("BecomeLeader" | "BecomeFollower", _):

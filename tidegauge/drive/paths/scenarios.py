@@ -101,6 +101,7 @@ def under_test(scenario: Scenario, session: Session) -> list[int]:
 def played(file: File) -> Session:
     """Play the commands in a scenario's file, by the scenario's own generation; return the session at its end."""
     player = Player()
+    # A block is a command with the output that it must have, which is not looked at here.
     for block in read(file).transcript.blocks:
         player.run(block.command)
     assert player.session is not None, file

@@ -199,7 +199,7 @@ def distinguishes(case: BrokerCase, right: BrokerReference, suspect: Suspect, re
 def changed_switches(profile: Profile) -> Iterator[Suspect]:
     """Yield the switches that the name of a profile changes, each as the suspect that still has the value before the change.
 
-    A suspect's `says` is the name of the profile without the changes.
+    A changed name is such as release-4.3.1+keeps_remote_leo=off. A suspect's `says` is the name without the changes.
     """
     generation, *changes = profile.name.partition(WITHOUT)[0].split(CHANGED)
     before = profile_named(generation)

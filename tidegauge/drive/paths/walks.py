@@ -36,7 +36,7 @@ def walk(seed: int, number: int, profile: Profile, capabilities: Capabilities = 
     random, such a state would leave too few steps for what a leader makes of two followers.
     """
     rng = random.Random(f"{seed}.{number}")
-    opening = Opening((2, 3) if number % 3 == 2 else (2,), 2 if number % 4 == 3 else 1)
+    opening = Opening((2, 3) if number % 3 == 2 else (2,), min_insync_replicas=2 if number % 4 == 3 else 1)
     state = opened(opening, profile)
     # Which fetches may wait, and which are in sessions, is drawn from generators of their own: whatever else a walk does is
     # the same as without them.

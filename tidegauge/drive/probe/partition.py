@@ -104,6 +104,7 @@ class ProbePartition:
         `least`, `at_most`: the lowest and the highest version that the caller can use; None for no limit.
         """
         offered = self.connection.versions.get(name, range(0))
+        # -1, which is in no range, where none is offered.
         version = offered.stop - 1 if at_most is None else min(offered.stop - 1, at_most)
         if version not in offered or version < least:
             seen = f"versions {offered.start} to {offered.stop - 1}" if offered else "none"

@@ -217,7 +217,7 @@ class Topics:
     def ready(self, name: str, behind: int = UNDEFINED) -> ProbePartition:
         """Return the partition of a topic as soon as its leader serves it, in a leader epoch greater than `behind`.
 
-        Raises NeverReadyError if that takes too long.
+        By default in any epoch. Raises NeverReadyError if that takes too long.
         """
 
         def serving() -> ProbePartition | None:

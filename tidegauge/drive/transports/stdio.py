@@ -115,6 +115,7 @@ class Program:
 
     def how_it_ended(self) -> str:
         """Return how the program ended, or that it has only closed its stdout."""
+        # A program that ends closes its stdout a moment before there is an exit code.
         try:
             return f"it ended with exit code {self._process.wait(1.0)}"
         except subprocess.TimeoutExpired:

@@ -54,7 +54,8 @@ class Cursor:
         Raises IndexError for more than MOST_ELEMENTS in a message, or for more than there are bytes left.
         """
         self.elements += size
-        # An element takes a hundred times its bytes in memory, and a frame of the largest size could hold millions.
+        # An element takes a hundred times its bytes in memory, and a frame of the largest size could hold millions. It takes
+        # at least one byte.
         if self.elements > MOST_ELEMENTS or size > len(self.data) - self.at:
             raise IndexError(f"an array of {size:,} elements")
 

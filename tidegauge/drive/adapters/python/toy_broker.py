@@ -43,6 +43,7 @@ class ToyReplica:
             return UNDEFINED, UNDEFINED
         if epoch == self.cache[-1][0]:
             return epoch, len(self.log)
+        # An epoch before all that are in the cache ends where the first of those begins.
         if epoch < self.cache[0][0]:
             return epoch, self.cache[0][1]
         known_epoch = max(e for e, _ in self.cache if e <= epoch)
@@ -259,7 +260,10 @@ class ToyReplica:
     # -- process
 
     def crash(self, hw: int, log_end: int) -> None:  # noqa: ARG002
-        """End the process, and start it again with what is on disk."""
+        """End the process, and start it again with what is on disk: all of the log, and this high watermark.
+
+        `log_end` is the log's end: a crash that loses records is only for brokers that promise so.
+        """
         self.forget()
         # Recovery reads the log, and adds epochs above those in the cache.
         for offset, epoch in enumerate(self.log):

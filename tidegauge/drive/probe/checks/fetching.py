@@ -7,7 +7,8 @@ whose log start has moved, `replicated()` an empty one of two replicas, `absent(
 
 A ProbePartition knows what its log must have: `start`, `end` (the log end), `batches` (a pair of base and last offset each),
 `epoch` (its leader's). Its methods make requests about it; `appended` counts a record as written. `map(partition_in, ..)`
-takes the fields of the partition out of responses.
+takes the fields of the partition out of responses. The fields `expected` of an Expectation may be None, where there must be
+no response: never here, so `or {}` changes nothing.
 """
 
 from tidegauge.drive.probe.check import Check, Expectation, FailedError, Script, one_request, partition_in

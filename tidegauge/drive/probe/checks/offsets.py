@@ -4,7 +4,8 @@ A function of this file makes the requests of one check, whose sentence stands i
 yields Expectations (a request and the fields that its response must have), or as a single Expectation. `Fixtures.log` is a
 partition with ten records, one per batch, with growing timestamps; `fresh` is an empty one, `absent` one of a topic that
 does not exist. A ProbePartition knows what its log must have: `start`, `end` (the log end), `epoch` (its leader's),
-`timestamps` (one per offset), `entries` (the epoch cache: epochs, start offsets).
+`timestamps` (one per offset), `entries` (the epoch cache: epochs, start offsets). The fields `expected` of an Expectation
+may be None, where there must be no response: never here, so `or {}` changes nothing.
 """
 
 from collections.abc import Callable, Iterable

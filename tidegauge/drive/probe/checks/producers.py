@@ -3,7 +3,8 @@
 A script yields Expectations, each a request and the fields that its response must have. A ProducerScript is the part of it
 that one producer sends to one empty partition; after it, the log must have exactly the batches that were appended. Numbers
 are sequence numbers: that of a batch is the number of its first record, and each record counts one. A ProbePartition knows
-what its log must have: `end` is its log end, and `appended` counts a batch as written.
+what its log must have: `end` is its log end, and `appended` counts a batch as written. Of a producer `appended` and
+`refused` return a batch with what is expected of it; `sent_before` sends one that only prepares the next.
 """
 
 from collections.abc import Callable

@@ -7,7 +7,8 @@ table, its result names the row that applied. An unlogged step is one that no so
 
 Borrowed: an Example is (number of local steps, shortest case that ends with one), and `nearer` makes one of two: the sum and
 the shorter case. A Seen is (times, where first), and `add` adds such counts by key. An Edge of a graph has `to`, the number
-of the state after it, and `takes`, the parts of its local step.
+of the state after it, and `takes`, the parts of its local step. StepEvents has `events`, those of the step itself and then
+those of its consequences, and `logged`, how many are of the step itself, 0 if nobody logs it.
 
 Rules of this file
 

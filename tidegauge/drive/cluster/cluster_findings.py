@@ -127,6 +127,7 @@ class ControlledBuilder(PathBuilder):
         The response is in flight then.
         """
         proposal: Any = self._reports[leader][-1]["proposal"]
+        # A proposal is judged once: while the response (`_verdicts`) is in flight it is still reported.
         if proposal is None or leader in self._verdicts:
             return False
         # The leader has ids of its own for the others; the controller has member 0 as broker 1, and so on.
@@ -159,7 +160,7 @@ def _begin(builder: ControlledBuilder, topic_min_isr: int, *before: Step) -> Ite
     builder.ask(*before, *up(1, 2), topic((1, 2), min_isr=topic_min_isr))
     for member in (0, 1):
         yield "BecomeLeader", builder.read_metadata(member)
-    yield "LeaderAppend", builder.append(0, -1)
+    yield "LeaderAppend", builder.append(0, acks=-1)
 
 
 def _copied(builder: ControlledBuilder) -> Iterator[StepTried]:
@@ -192,7 +193,7 @@ def _old_elr_elects(builder: ControlledBuilder) -> Iterator[StepTried]:
     yield from _fence_and_stop(builder, 1)
     yield "BecomeLeader", builder.read_metadata(0)
     builder.ask(SWITCH_OFF, min_isr(1))
-    yield "LeaderAppend", builder.append(0, -1)
+    yield "LeaderAppend", builder.append(0, acks=-1)
     builder.ask(SWITCH_ON)
     yield from _fence_and_stop(builder, 0)
     builder.ask(beats(2))
@@ -331,7 +332,7 @@ def _take(builder: PathBuilder, before: Cluster, label: Label) -> bool:
     """
     match label:
         case ("LeaderAppend", member):
-            return builder.append(member, -1)
+            return builder.append(member, acks=-1)
         case ("HandleFetch" | "HandleEpochRequest", leader, follower, *expand):
             # Rule 1: the scenario's request is newer than the one that the member has sent. Lose it: the next one is sent.
             if not _is_sent(builder, before, follower, leader):
@@ -383,7 +384,7 @@ def _erased_proposal(builder: PathBuilder) -> Iterator[StepTried]:
     yield "BecomeLeader", builder.read_metadata(0)
     # Member 1 joins the ISR again, by a proposal whose response comes before the leader reads the metadata about it.
     yield "HandleFetch", builder.handle(1, 0, may_join=True)
-    yield "LeaderAppend", builder.append(0, -1)
+    yield "LeaderAppend", builder.append(0, acks=-1)
     yield "AlterPartition", builder.judge(0)
     yield "AlterPartition", builder.respond_to_proposal(0)
     # Member 2 is proposed. Member 1 gets the record, member 2 does not.

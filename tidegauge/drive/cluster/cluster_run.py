@@ -101,7 +101,7 @@ def play_cluster(
         numbers = {id(case): index for index, case in enumerate(cases)}
         differences.append({numbers[id(difference.case)]: difference for difference in played.differences})
         reports.append(recorder.by_number)
-    # Of each path that differs, the first difference; no member was given what really happened after that.
+    # Of each path that differs, the first difference: what comes after it does not count (rule 1).
     firsts = [first for index, path in enumerate(paths) if (first := _first(path, index, differences)) is not None]
     handed, unreported = _count_handed_on(members, paths, reports, {id(first.path): first.at for first in firsts})
     stories = tuple(_story(members, firsts)) if firsts else ()

@@ -176,7 +176,7 @@ class PathBuilder:
         report = self._take(leader, step, source)
         if report is None:
             return self.lose(follower, leader)
-        results: tuple[Provenance, ...] = (self._last(leader, "result"),)
+        response_sources: tuple[Provenance, ...] = (self._last(leader, "result"),)
         offsets: tuple[int, int] | None = None
         if report["result"]["error"] == OFFSET_OUT_OF_RANGE:
             # A follower that is out of range asks for both ends of the leader's log.
@@ -187,8 +187,9 @@ class PathBuilder:
             offsets = (earliest, latest)
             # The two are the leader's last steps.
             last = len(self._paths[leader])
-            results = (*results, Provenance(leader, last - 1, "result"), Provenance(leader, last, "result"))
-        self._responses[follower, leader] = _Response(report["result"], results, offsets)
+            end_sources = (Provenance(leader, number, "result") for number in (last - 1, last))
+            response_sources = (*response_sources, *end_sources)
+        self._responses[follower, leader] = _Response(report["result"], response_sources, offsets)
         return True
 
     def respond(self, follower: int, leader: int) -> bool:
@@ -407,6 +408,7 @@ def _turns(builder: PathBuilder, rng: random.Random, may_end: bool) -> Iterator[
                 yield turn(builder.respond, member, leader), 24
                 yield turn(builder.lose, member, leader), 1
         yield turn(builder.elect, member), 2
+        # Any member may be the preferred leader then.
         yield turn(builder.fence, member, (rng.choice(everybody),)), 1
         # A crash with any high watermark on the disk, as far as the log allows.
         if may_end:

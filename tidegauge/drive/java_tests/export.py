@@ -1,7 +1,8 @@
 """A path as a JUnit test for Kafka's own tree: steps are calls of Kafka's classes, what the reference reports is asserted.
 
 A *case* is a path with the set-up it begins from; the *reference* is a broker or a controller in Python that a release is
-compared with; a *difference* is the first step of a case at which the release reports something else than the reference.
+compared with (`called` "broker" or "controller"); a *difference* is the first step of a case at which the release reports
+something else than the reference: `at` is the step's number from 1, `after` its name, `fields` are those that differ.
 
 Rules of this package
 
@@ -190,6 +191,7 @@ def _comments(
     """Return the comment before the step that differs, by the step's number: both reports side by side. Without one none."""
     if difference is None:
         return {}
+    # All fields that there are: `everything` is the capabilities of a node that has them.
     head, *rows = reference.side_by_side(difference, reference.everything.reports, ("expected", f"Kafka {release}"))
     # `side_by_side` marks the rows that differ with "!".
     marked = [head, *(row for row in rows if "!" in row)]

@@ -120,6 +120,7 @@ def of_cluster(bounds: Bounds, profile: Profile) -> Inputs:
     kept_alive: list[Broker] = []
     states, transitions = 1, 0
     for before, label, after, new in transitions_from(start):
+        # `new`: `after` has not come up before.
         states, transitions = states + new, transitions + 1
         _, b, *_ = label  # the action, and the broker that makes the transition
         broker = before.brokers[b]
@@ -193,7 +194,7 @@ def inputs_of(before: Cluster, label: Label, after: Cluster, rename: Rename) -> 
             request = before.network[f][leader]
             yield Input(("offsets_for_leader_epoch", request.current_leader_epoch, request.leader_epoch))
         case ("HandleFetchResponse" | "HandleDivergingResponse" | "HandleOutOfRange" | "HandleEpochResponse", f, leader):
-            yield _response(rename(leader), before.network[f][leader])
+            yield _input_of_response(rename(leader), before.network[f][leader])
         case ("ShrinkIsr", _, members):
             # `members` is a mask with a bit for each broker that leaves.
             lagging = tuple(b for b in range(members.bit_length()) if members >> b & 1)
@@ -210,8 +211,9 @@ def inputs_of(before: Cluster, label: Label, after: Cluster, rename: Rename) -> 
             yield Input(("delete_records" if before.brokers[b].leads else "retention", start))
 
 
-def _response(peer: int, message: Message) -> Input:
+def _input_of_response(peer: int, message: Message) -> Input:
     """Return the input that a response in flight from `peer`, the leader, is to its follower."""
+    # The other kind of response is to an OffsetsForLeaderEpoch request.
     if not isinstance(message, FetchResponseInFlight):
         epoch_response: Any = message
         step = ("offsets_for_leader_epoch_response", peer, NONE, epoch_response.leader_epoch, epoch_response.end_offset)
@@ -258,6 +260,7 @@ def of_isr_changes(bounds: isr_model.IsrBounds, profile: Profile) -> Inputs:
         # Images that the leader has not read yet are in `images`, one for each partition epoch.
         last_image = before.registration.partition_epoch - len(before.images)
         step_of_leader = isr_step(before, label, after)
+        # The model's leader is a partition alone, without a fetcher thread.
         if step_of_leader is not None:
             by_local[counted(Broker(before.leader), last_image, rename)][Input(step_of_leader)] = None
     # The model has no min.insync.replicas: it is 1.

@@ -172,7 +172,8 @@ def ends_alike(state: ReferenceBroker, session: Session, me: int) -> bool:
 def _inputs_to(before: Cluster, label: Label, after: Cluster, me: int, rename: graph_projection.Rename) -> Iterator[Input]:
     """Yield what a transition of the cluster gives broker `me`.
 
-    As `graph_projection.inputs_of`, but as this one transition went, not in every variant; and with what no graph has.
+    As `graph_projection.inputs_of`, but as this one transition went, not in every variant; and with what no graph has. In a
+    label `f` is a follower, `expand` whether it joined the ISR.
     """
     # The first argument of a label is the broker that makes the transition; others get a message or metadata later.
     if label[1:2] != (me,):

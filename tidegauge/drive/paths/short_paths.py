@@ -114,6 +114,7 @@ def telling_paths(profile: Profile, capabilities: Capabilities, others: Sequence
     """
     right = reference(profile)
     possible = [case for case in dict.fromkeys(recorded_paths().values()) if right.can_be_given(case, capabilities)]
+    # About SAMPLE of them, spread evenly.
     sample = others[:: max(1, len(others) // SAMPLE)]
     by_suspect: dict[str, BrokerCase] = {}
     unseen = []

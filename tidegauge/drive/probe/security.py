@@ -124,18 +124,18 @@ def authenticate(wire: Wire, credentials: Credentials) -> None:
 
 def _authenticate(wire: Wire, credentials: Credentials) -> None:
     """Exchange the messages of the SASL mechanism until it is done. Raises WireError where the broker refuses."""
-    handshake = _response(wire, WireRequest("SaslHandshake", 1, {"mechanism": credentials.mechanism}), 1)
+    handshake = _request(wire, WireRequest("SaslHandshake", 1, {"mechanism": credentials.mechanism}), 1)
     if handshake["errorCode"]:
         raise WireError(
             f"error {handshake['errorCode']}; the broker has the mechanisms {', '.join(handshake['mechanisms'])}"
         )
     messages = _plain(credentials) if credentials.mechanism == "PLAIN" else _scram(credentials)
-    # The handshake had correlation id 1; each message has the next one.
-    # The generator is sent each response of the broker, yields the next message, and ends when the mechanism is done.
+    # The generator is sent each response of the broker, yields the next message, and ends when the mechanism is done. The
+    # handshake had correlation id 1; each message has the next one.
     message, correlation_id = next(messages), 1
     while True:
         correlation_id += 1
-        response = _response(wire, WireRequest("SaslAuthenticate", 1, {"authBytes": message}), correlation_id)
+        response = _request(wire, WireRequest("SaslAuthenticate", 1, {"authBytes": message}), correlation_id)
         if response["errorCode"]:
             raise WireError(f"error {response['errorCode']}, {response['errorMessage']}")
         try:
@@ -144,7 +144,7 @@ def _authenticate(wire: Wire, credentials: Credentials) -> None:
             return
 
 
-def _response(wire: Wire, call: WireRequest, correlation_id: int) -> WireMessage:
+def _request(wire: Wire, call: WireRequest, correlation_id: int) -> WireMessage:
     """Send a request and return its response. Raises OSError, EOFError or WireError."""
     wire.send(request_frame(shipped_messages(), call, correlation_id, CLIENT))
     response, _ = read_response(shipped_messages(), call, correlation_id, wire.receive())
@@ -187,6 +187,7 @@ def security_in(path: str) -> ClientSecurity:
     # The parts of a protocol's name are independent of each other: SASL for credentials, SSL for TLS.
     credentials = tls = None
     if protocol.startswith("SASL"):
+        # GSSAPI, which Kafka's clients take by default, is none of these.
         mechanism = options.get("sasl.mechanism", "GSSAPI")
         if mechanism not in MECHANISMS:
             raise wrong("sasl.mechanism", f"one of {', '.join(MECHANISMS)}", shown(mechanism))
@@ -323,6 +324,7 @@ def staying_with(host: str, dial: SecureDial, *, follow_metadata: bool) -> Dial:
 
     def dial_if_allowed(named: str, port: int) -> Wire:
         """Connect to `named`, the host that the user or Metadata names. Raises OSError if that is refused, or fails."""
+        # With errno 0, which is none, the text is the error's `strerror`.
         if not follow_metadata and named.lower() != host.lower():
             raise OSError(0, f"Metadata names the host {shown(named)}, not {host}; --follow-metadata goes there")
         if named.lower() == host.lower():

@@ -143,7 +143,7 @@ class Suite:
     def _by_rule(self) -> Mapping[str, Difference[BrokerCase]]:
         """The shortest difference for each rule that decides one, by the rule's id. Plays the paths of all cases."""
         differences = [difference for case in self.paths for difference in self._differences(case)]
-        # Differences of one kind are alike: a few of the shortest show which rules decide there.
+        # Differences of one kind are alike: a few of the shortest show which rules decide there (`at` is a step's number).
         samples = [
             difference
             for alike in by_kind(differences).values()

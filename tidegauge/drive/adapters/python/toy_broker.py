@@ -87,6 +87,7 @@ class ToyReplica:
             return
         self.epoch_start = UNDEFINED
         if newer:
+            # Without an epoch cache it has to truncate before it fetches: `ask`.
             self.truncates = not self.cache
             self.source = leader if leader != UNDEFINED else None
             self.fetching = (leader_epoch, len(self.log)) if self.source else None
@@ -245,11 +246,13 @@ class ToyReplica:
 
         The leader has responded that `leader_epoch` ends at `leader_end`. AbstractFetcherThread#getOffsetTruncationState.
         """
+        # The leader knows no end: there is nothing to compare.
         if leader_end == UNDEFINED:
             return len(self.log)
         epoch, end = self.end_of(leader_epoch)
         if leader_epoch == UNDEFINED or epoch == UNDEFINED:
             return min(leader_end, len(self.log))
+        # This log may have only an earlier epoch: then it agrees up to that one's end at most.
         return min(end, len(self.log)) if epoch != leader_epoch else min(end, leader_end, len(self.log))
 
     def reset(self, _leader_start: int, leader_end: int) -> None:

@@ -32,6 +32,7 @@ def _epoch_is_the_leaders(fixtures: Fixtures) -> Script:
     """Expect that a leader writes its own epoch into a batch, whatever the producer wrote there."""
     # The checksum of a batch does not cover the leader epoch, so a producer can send any.
     partition = fixtures.fresh()
+    # None, as a producer sends it, and one that is not the leader's.
     for epoch in (UNDEFINED, partition.epoch + 5):
         records = bytearray(next_batch(partition))
         records[EPOCH_AT : EPOCH_AT + 4] = epoch.to_bytes(4, "big", signed=True)

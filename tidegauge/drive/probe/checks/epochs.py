@@ -226,7 +226,10 @@ KINDS = (
 
 
 def _fencing_checks() -> tuple[Check, ...]:
-    """Return the checks of each request of REQUESTS, in each of KINDS and with older epochs; and one of a fetch."""
+    """Return the checks of each request of REQUESTS, in each of KINDS and with older epochs; and one of a fetch.
+
+    A Check is (id, rule, Kafka's method, sentence, script, lowest versions that it needs).
+    """
     checks = []
     for name, request, least_version, make_request in REQUESTS:
         needs = {request: least_version}

@@ -224,6 +224,7 @@ _CONFIG = Config(tuple(range(BROKER, BROKER + 4)))
 def situations_of(steps: Sequence[StepEvents]) -> list[list[Situation]]:
     """Return for each step the situations of its events, in their order; all are computed at once, as columns."""
     events = tuple(event for step in steps for event in step.events)
+    # All events as one trace, which needs no name.
     distinct, index_of_row = situation_codes(to_columns([Trace("", "", _CONFIG, events)], _CONFIG, counted=True))
     # A row per event, in order: each step takes as many as it has events.
     following = iter(index_of_row.tolist())

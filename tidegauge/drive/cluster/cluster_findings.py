@@ -216,7 +216,7 @@ def _switched_on_leaderless(builder: ControlledBuilder) -> Iterator[StepTried]:
     yield from _copied(builder)
     yield from _fence_and_stop(builder, 1)
     builder.ask(fenced(1))
-    yield "CrashBroker", builder.crash(0, 1)
+    yield "CrashBroker", builder.crash(0, hw=1)
     builder.ask(SWITCH_ON, beats(2), ("session_expires", 1), registers(1), beats(1))
 
 

@@ -213,7 +213,7 @@ class PathBuilder:
         return self.states[member].broker.leads and self._take(member, ("append", acks)) is not None
 
     def consume(self, member: int) -> bool:
-        """Let a consumer ask a member for the latest offset."""
+        """Let a consumer ask a member for the latest offset, which for a consumer is the high watermark (COMMITTED)."""
         epoch = self.states[member].broker.partition.leader_epoch
         return self._take(member, ("list_offsets", epoch, COMMITTED)) is not None
 

@@ -335,5 +335,6 @@ class Listener:
     def _encode(self, name: str, version: int, correlation_id: int, body: WireMessage) -> bytes:
         """Return a response as a frame; that of ApiVersions always has the oldest header (KIP-511)."""
         flexible = name != API_VERSIONS and self._messages.is_flexible(f"{name}Response", version)
+        # The header of a flexible version ends with its tagged fields: none.
         head = struct.pack(">i", correlation_id) + (b"\0" if flexible else b"")
         return _framed(head + self._messages.write(f"{name}Response", version, body))

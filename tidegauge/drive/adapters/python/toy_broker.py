@@ -99,6 +99,7 @@ class ToyReplica:
         """
         if self.leader == ME and len(self.isr) >= min(self.min_isr, 1 + len(self.peers)):
             counted = {*self.isr, *(self.proposed or ())} - {ME}
+            # A follower that has not fetched yet has no known log end, and holds the high watermark back.
             self.hw = max(self.hw, min([len(self.log), *(self.ends.get(b, UNDEFINED) for b in counted)]))
 
     # -- leader

@@ -96,6 +96,7 @@ def drive(
         expected = requested.without(unsafe.repaired)
         choice = Choice(covered=graphs or (), walks=walks, seed=seed, smoke=smoke, scenarios=scenarios and not smoke)
         paths = chosen_paths(choice, node.capabilities, expected)
+        # Lines about what the paths cover, and about the bugs that the broker has repaired or has.
         notes = (*paths.coverage, *unsafe_or_repaired.report_lines(unsafe, requested))
         result = run(node, paths.cases, reference(expected), notes)
     return DriveReport(

@@ -5,6 +5,11 @@ outcome of each of its comparisons (such as HandleFetch with the fetch offset ab
 with one outcome. A local step is a state of one broker and an input. A rule is a function of `impl.rules`; where it is a
 table, its result names the row that applied. An unlogged step is one that no source of traces logs.
 
+Borrowed: an Example is (number of local steps, shortest case that ends with one), and `nearer` makes one of two: the sum and
+the shorter case. A Seen is (times, where first), and `add` adds such counts by key. An Edge of a graph has `to`, the number
+of the state after it, and `takes`, the parts of its local step. StepEvents has `events`, those of the step itself and then
+those of its consequences, and `logged`, how many are of the step itself, 0 if nobody logs it.
+
 Rules of this file
 
 1. Runs and logs are counted alike: a driven step becomes the events that a broker would log (drive/broker/as_events.py).
@@ -176,10 +181,11 @@ def _steps_of_graph(graph: str, profile: Profile, counted_steps: set[Any]) -> li
 
         `every_step` calls this for each step of the graph, breadth first; `source` is the number of the state before it.
         """
-        # State 0 is the start and has no parent.
+        # The first step that leads to a state is on a shortest path to it. State 0 is the start and has no parent.
         if edge.to:
             parents.setdefault(edge.to, (source, step))
-        # Without the last part of a local step: what waits and what fetch sessions remember changes no situation.
+        # Without the last part of a local step: what waits and what fetch sessions remember changes no situation. With the
+        # opening: graphs differ in their peers and in min.insync.replicas.
         key = state.opening, edge.takes[:3]
         if key not in counted_steps:
             counted_steps.add(key)
@@ -218,6 +224,7 @@ _CONFIG = Config(tuple(range(BROKER, BROKER + 4)))
 def situations_of(steps: Sequence[StepEvents]) -> list[list[Situation]]:
     """Return for each step the situations of its events, in their order; all are computed at once, as columns."""
     events = tuple(event for step in steps for event in step.events)
+    # All events as one trace, which needs no name.
     distinct, index_of_row = situation_codes(to_columns([Trace("", "", _CONFIG, events)], _CONFIG, counted=True))
     # A row per event, in order: each step takes as many as it has events.
     following = iter(index_of_row.tolist())
@@ -322,6 +329,7 @@ def exercised_by_run(
         state = opened(case.opening, profile, counting(count))
         # A nested pair of the steps before and the last one: it names the beginning that cases share.
         key: tuple[Any, ...] = (case.opening,)
+        # Of a case that differed the steps before the one that did; of any other all.
         for at, step in enumerate(case.path[: ended.get(case, len(case.path) + 1) - 1], start=1):
             key = (key, step)
             if key not in played:
@@ -360,14 +368,19 @@ def _add_played(exercised: Exercised, played: Collection[_PlayedStep]) -> None:
 def exercised_by_controller(
     source: str, cases: Sequence[ControllerCase], ended: Mapping[ControllerCase, int], profile: Profile
 ) -> Exercised:
-    """Return what a run has exercised of a controller; `ended`: by case that differed, the number of the step (from 1)."""
+    """Return what a run has exercised of a controller; `source` and `ended` are as in `exercised_by_run`.
+
+    `ended`: by case that differed, the number of the step (from 1) after which it did; from there on nothing counts.
+    """
     situations, responses = exercised_control(cases, ended, profile)
-    return Exercised(model_of(profile).profile, [source], situations, responses, driven=True)
+    # The requests with their responses are what `unlogged` has of a controller.
+    return Exercised(model_of(profile).profile, [source], situations, unlogged=responses, driven=True)
 
 
 def exercised_by_check(source: str, report: Report) -> Exercised:
     """Return what the judged traces of a report have exercised, of the model of the first profile they were judged by."""
     profiles = (name for checked in report.inputs for name in sorted(checked.profiles))
+    # Without any input it is the model of SAFE.
     exercised = Exercised(model_of(profile_named(next(profiles, SAFE.name))).profile, [source], judged=True)
     for checked in report.inputs:
         add(exercised.situations, checked.situations)
@@ -444,6 +457,7 @@ def coverage_of(exercised: Exercised) -> Coverage:
     model_actions: dict[str, Example] = {}
     for situation, example in model.situations.items():
         model_actions[situation.action] = nearer(model_actions.get(situation.action), example)
+    # The same by guard and by action of what was exercised, with how often and where first.
     seen_guards: dict[Guard, Seen] = {}
     seen_actions: dict[str, Seen] = {}
     for situation, seen in exercised.situations.items():
@@ -467,9 +481,10 @@ def coverage_of(exercised: Exercised) -> Coverage:
     untouched += [
         Untouched("steps", step, example) for step, example in model.unlogged.items() if step not in exercised.unlogged
     ]
-    # A row is "rule: row", or the name of a rule that is no table.
+    # Only a run of a broker can exercise rows (`_model_for`). A row is "rule: row", or the name of a rule that is no table.
     if model.rows:
         rules = {row.partition(":")[0] for row in model.rows}
+        # The rules that were applied, and those that they call.
         applied = with_callees({row.partition(":")[0] for row in exercised.rows})
         # A rule that is no table and that another calls was applied without being counted.
         rows = exercised.rows.keys() | applied
@@ -489,7 +504,10 @@ def coverage_of(exercised: Exercised) -> Coverage:
 def _untouched_guards(
     unseen_guards: Mapping[Guard, Example], seen_guards: Collection[Guard], *, in_log: bool
 ) -> Iterator[Untouched]:
-    """Yield the guards that were not exercised. In a log those whose comparison never had any outcome lack its fields."""
+    """Yield the guards that were not exercised.
+
+    Where a comparison never had any outcome in a log (`in_log`), no event reports its fields: they are named as missing.
+    """
     compared = {(guard.action, guard.left, guard.right) for guard in seen_guards}
     for guard, example in unseen_guards.items():
         lacks_fields = in_log and (guard.action, guard.left, guard.right) not in compared
@@ -502,6 +520,8 @@ def _action_share(
     action: str, seen: Seen, seen_guards: Mapping[Guard, Seen], model_guards: Collection[Guard]
 ) -> ActionShare:
     """Return an exercised action with its guards, those of all actions being given. `seen`: how often, and where first."""
+    # A guard may be exercised that the model does not have, as in a request that only a wrong peer makes: the share counts
+    # those of the model alone.
     own_guards = {guard: seen_guards[guard] for guard in sorted(seen_guards) if guard.action == action}
     own_model_guards = {guard for guard in model_guards if guard.action == action}
     return ActionShare(action, seen, own_guards, Share(len(own_guards.keys() & own_model_guards), len(own_model_guards)))
@@ -546,7 +566,10 @@ def _model_for(exercised: Exercised) -> CoveredModel:
 
 
 def coverage_text(coverage: Coverage) -> str:
-    """Return the coverage as text: the shares, then what was not exercised, the nearest with their steps."""
+    """Return the coverage as text: the shares, then what was not exercised, that with the shortest case first.
+
+    The first SCENARIOS_SHOWN have the steps of their case, the others up to ITEMS_SHOWN a line each.
+    """
     sources = ", ".join(coverage.exercised.sources)
     lines = [f"coverage of the model {coverage.exercised.model}, suite {SUITE_VERSION}, by {sources}"]
     lines += [f"  {name:<22} {share}" for name, share in coverage.shares.items()]
@@ -740,7 +763,8 @@ def coverage_page(coverage: Coverage) -> str:
     from tidegauge.conformance.report.html import PageHead, render_page  # noqa: PLC0415  Jinja takes a tenth of a second to load
 
     local = coverage.shares["local steps"]
-    head = PageHead("Coverage", f"{local} local steps", "open", f"model {coverage.exercised.model}", ())
+    # A share is no verdict: the class "open" has the colour of what is neither passed nor failed.
+    head = PageHead("Coverage", f"{local} local steps", "open", f"model {coverage.exercised.model}", judged_by=())
     return render_page(
         "coverage.html",
         head,

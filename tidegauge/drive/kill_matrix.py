@@ -4,6 +4,9 @@ A bug is a wrong rule, another value of a profile's switch, or a wrong step (wha
 its own. A cover is paths that take every local step of a graph of the model. A path is shrunk by leaving out steps while the
 broker still differs on it. The matrix is committed as kill_matrix.json, and a run is compared with that.
 
+Of a DrivenBug `right` is the generation that it is a deviation from; `rules`, `switches` and `wrong_step` are its wrong
+rules, its other values of switches, and its wrong step or None. `at` of a difference is the number of the step that differs.
+
 Rules of this file
 
 1. Three columns: the judge on traces of a cluster that has the bug, the covers of the graphs, random walks. For the last two
@@ -92,7 +95,7 @@ class Matrix:
 
 
 def text_of(row: BugRow, sentence: str) -> str:
-    """Return a bug's row as two lines: its columns, and below them a sentence about the bug."""
+    """Return a bug's row as two lines: its columns, with four rules of the judge at most, and a sentence about the bug."""
     columns = [f"judge: {', '.join(row.judge[:4]) or row.fate}"]
     columns += [
         f"{name}: " + ("not seen" if caught is None else f"{caught.where}, {caught.steps} steps")
@@ -224,6 +227,7 @@ def kill(bug: DrivenBug, seed: int, count: Count) -> Killed:
         between = time.monotonic()
         walks = _first_caught(node, bug, _walk_chunks(bug, seed), count)
         ended = time.monotonic()
+    # A wrong step: it has the other two columns alone.
     if judged is None:
         return Killed(BugRow(bug.name, NO_TRACES, (), cover, walks), frozenset(), (between - began, ended - between))
     fate = NO_RULE_FAILS if judged.fate is Fate.SURVIVED else judged.fate.value
@@ -236,7 +240,8 @@ def _judged(bug: DrivenBug, seed: int) -> Judged | None:
     if bug.wrong_step is not None:
         return None
     fault = FAULTS.get(bug.name)
-    # Only a fault names models that show it. Any other bug is looked for in all but the largest one (rule 3).
+    # Only a fault names models that show it. Any other bug is looked for in all but the largest one (rule 3): the bounds in
+    # GROWING are in the order of their size.
     smaller = (RevealingModel(bounds, bug.right.name) for bounds in GROWING[:-1])
     places = shown_in(fault) if fault is not None else tuple(smaller)
     return judged_within(places, bug.rules, bug.switches, seed)
@@ -245,8 +250,7 @@ def _judged(bug: DrivenBug, seed: int) -> Judged | None:
 def _cover_chunks(bug: DrivenBug) -> Iterator[tuple[str, Sequence[BrokerCase]]]:
     """Yield the name of a graph with some cases of its cover at a time, for all graphs.
 
-    They are few at a time because the search ends with the first that differ. `bug.right` is the generation that the bug is
-    a deviation from.
+    They are few at a time because the search ends with the first that differ.
     """
     for name in GRAPHS:
         cases = cover_of(name, bug.right).cases
@@ -270,6 +274,7 @@ def _first_caught(
     for where, cases in chunks:
         differences = play(node, cases, reference(bug.right, counting(count))).differences
         if differences:
+            # The earliest difference leaves the least to shrink.
             shortest = shrunk(node, min(differences, key=lambda difference: difference.at), reference(bug.right), _SHRINKING)
             # A difference that does not show when it is played again catches nothing.
             if shortest is not None:
@@ -285,6 +290,7 @@ def kill_all(seed: int, names: Sequence[str] = (), echo: Callable[[Killed], None
         killed.append(kill(BUGS[name], seed, count))
         echo(killed[-1])
     judged = frozenset(rule for bug in killed for rule in bug.judged)
+    # `count` is by (rule, row of its table). The rules that a rule calls are not counted themselves.
     applied = with_callees({name for name, _ in count})
     rows = {row for rule, row in count if rule in ROWS}
     return Matrix(seed, tuple(bug.row for bug in killed), judged, frozenset(applied | rows))

@@ -4,6 +4,10 @@ A *member* is a broker of the cluster, by its index from 0 on; broker 1 is membe
 of its methods lets something happen, and returns whether it did. A part of a path is a generator that calls such methods and
 yields (action, whether it happened) for each. `image` is the partition's registration as the controller has it.
 
+`up`, `registers`, `beats`, `fenced`, `topic` and `min_isr` make steps of a controller: brokers register and are unfenced, a
+broker registers, sends a heartbeat, asks to be fenced; topic t is created, its min.insync.replicas set. SWITCH_ON and
+SWITCH_OFF are those that switch ELR. SHOWN_BY has the switch of a profile that is on where a controller has a finding.
+
 Rules of this file
 
 1. F1 and F2 are scenarios: each transition of their run is taken by the members themselves. A member's requests leave at
@@ -93,6 +97,7 @@ class ControlledBuilder(PathBuilder):
         error = NONE
         for step in steps:
             self._control, report = self.reference.take(self._control, step)
+            # `len(self)`: the number of the brokers' steps so far. A session that expires is a step without a result.
             self.control_steps.append(PlacedStep(len(self), step, self._update_image(report["partitions"])))
             error = (report["result"] or {}).get("error", NONE)
         return error
@@ -122,12 +127,14 @@ class ControlledBuilder(PathBuilder):
         The response is in flight then.
         """
         proposal: Any = self._reports[leader][-1]["proposal"]
+        # A proposal is judged once: while the response (`_verdicts`) is in flight it is still reported.
         if proposal is None or leader in self._verdicts:
             return False
         # The leader has ids of its own for the others; the controller has member 0 as broker 1, and so on.
         brokers = {self.name_of(leader, other): other + 1 for other in range(len(self.members))}
         isr = tuple(sorted(brokers[name] for name in proposal["isr"]))
         epochs = proposal["leader_epoch"], proposal["partition_epoch"]
+        # With the leader's own broker epoch (0 below it); it is not recovering (False).
         error = self.ask(("alter_partition", leader + 1, 0, TOPIC, PARTITION, *epochs, isr, False))
         response = AlterPartitionResponse(error, self.image.leader_epoch, self.image.partition_epoch, self.image.isr)
         self._verdicts[leader] = response, (self._last(leader, "proposal"),)
@@ -153,11 +160,12 @@ def _begin(builder: ControlledBuilder, topic_min_isr: int, *before: Step) -> Ite
     builder.ask(*before, *up(1, 2), topic((1, 2), min_isr=topic_min_isr))
     for member in (0, 1):
         yield "BecomeLeader", builder.read_metadata(member)
-    yield "LeaderAppend", builder.append(0, -1)
+    yield "LeaderAppend", builder.append(0, acks=-1)
 
 
 def _copied(builder: ControlledBuilder) -> Iterator[StepTried]:
     """Let the second broker fetch the record, then fetch after it: thereby the record is committed and acknowledged."""
+    # The arguments are follower and leader: member 1 fetches from member 0.
     for _ in range(2):
         yield "HandleFetch", builder.handle(1, 0, may_join=True)
         yield "HandleFetchResponse", builder.respond(1, 0)
@@ -185,7 +193,7 @@ def _old_elr_elects(builder: ControlledBuilder) -> Iterator[StepTried]:
     yield from _fence_and_stop(builder, 1)
     yield "BecomeLeader", builder.read_metadata(0)
     builder.ask(SWITCH_OFF, min_isr(1))
-    yield "LeaderAppend", builder.append(0, -1)
+    yield "LeaderAppend", builder.append(0, acks=-1)
     builder.ask(SWITCH_ON)
     yield from _fence_and_stop(builder, 0)
     builder.ask(beats(2))
@@ -208,7 +216,7 @@ def _switched_on_leaderless(builder: ControlledBuilder) -> Iterator[StepTried]:
     yield from _copied(builder)
     yield from _fence_and_stop(builder, 1)
     builder.ask(fenced(1))
-    yield "CrashBroker", builder.crash(0, 1)
+    yield "CrashBroker", builder.crash(0, hw=1)
     builder.ask(SWITCH_ON, beats(2), ("session_expires", 1), registers(1), beats(1))
 
 
@@ -228,6 +236,7 @@ def controlled(name: str, members: Sequence[MemberModel], controller: Profile, o
 
     Raises UsageError where a controller of this generation, or without ELR, does not have the bug.
     """
+    # All four scripts need eligible leader replicas as well as the bug.
     if not (getattr(controller, SHOWN_BY[name]) and opening.elr):
         raise UsageError(
             f"--finding {name}: expected a controller that has it, with ELR; seen {controller.name}; name releases with both"
@@ -323,9 +332,9 @@ def _take(builder: PathBuilder, before: Cluster, label: Label) -> bool:
     """
     match label:
         case ("LeaderAppend", member):
-            return builder.append(member, -1)
+            return builder.append(member, acks=-1)
         case ("HandleFetch" | "HandleEpochRequest", leader, follower, *expand):
-            # Rule 1: the scenario's request is newer than the one that the member has sent.
+            # Rule 1: the scenario's request is newer than the one that the member has sent. Lose it: the next one is sent.
             if not _is_sent(builder, before, follower, leader):
                 builder.lose(follower, leader)
             # The follower may not join only if it did not join in the scenario, although it could have there.
@@ -375,7 +384,7 @@ def _erased_proposal(builder: PathBuilder) -> Iterator[StepTried]:
     yield "BecomeLeader", builder.read_metadata(0)
     # Member 1 joins the ISR again, by a proposal whose response comes before the leader reads the metadata about it.
     yield "HandleFetch", builder.handle(1, 0, may_join=True)
-    yield "LeaderAppend", builder.append(0, -1)
+    yield "LeaderAppend", builder.append(0, acks=-1)
     yield "AlterPartition", builder.judge(0)
     yield "AlterPartition", builder.respond_to_proposal(0)
     # Member 2 is proposed. Member 1 gets the record, member 2 does not.
@@ -410,7 +419,7 @@ def finding_text(run: ClusterRun, control: Sequence[PlacedStep] = ()) -> str:
     for number, cluster_step in enumerate(path.steps, 1):
         lines += _control_lines(control, number - 1)
         member = cluster_step.member
-        reports = run.reports[member].get(0, ())  # the run has one path, number 0
+        reports = run.reports[member].get(0, ())  # the run has one path, number 0; the first report is that of the opening
         last_printed[member] += 1
         # A member that differs is played no further.
         if last_printed[member] >= len(reports):
@@ -444,6 +453,7 @@ def _outcome(run: ClusterRun, names: Sequence[str]) -> Iterator[str]:
     for member, (case, member_reports) in enumerate(zip(path.cases, reports, strict=True)):
         broker = f"broker {member + 1} ({names[member]})"
         acknowledged, shown = _acknowledged(member_reports), _shown(case, member_reports)
+        # Of those that were shown the last one stands for all: a log that has it has those before it.
         promised += [*acknowledged, *([shown - 1] if shown else [])]
         for base in acknowledged:
             yield f"  acknowledged: the record at offset {base}, by {broker}, with acks=all"
@@ -458,6 +468,7 @@ def _outcome(run: ClusterRun, names: Sequence[str]) -> Iterator[str]:
         for name, (member, report) in zip(names, enumerate(last, 1), strict=True):
             refusal = ERROR_NAMES.get(refusals[member - 1], refusals[member - 1])
             yield f"  broker {member} ({name}): its log ends at {report.get('leo')}; a consumer is refused, {refusal}"
+        # `leo` is the log end; it is not known of a member that does not report it.
         yield (
             "  UNREADABLE: a record that was acknowledged is in the logs, nobody leads, and nobody is elected cleanly"
             if any(offset < (report.get("leo") or 0) for offset in promised for report in last)
@@ -468,6 +479,7 @@ def _outcome(run: ClusterRun, names: Sequence[str]) -> Iterator[str]:
     latest = f"; the latest offset for a consumer is {read['offset']}" if "offset" in read else ""
     yield f"  broker {leader + 1} ({names[leader]}) leads in the end: its log ends at {last[leader].get('leo')}{latest}"
     log_end = last[leader].get("leo")
+    # Without a reported log end nothing is known to be lost.
     is_lost = isinstance(log_end, int) and any(offset >= log_end for offset in promised)
     yield "  LOST: a record that was acknowledged, or shown to consumers, is not there" if is_lost else "  nothing is lost"
 

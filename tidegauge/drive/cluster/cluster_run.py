@@ -101,6 +101,7 @@ def play_cluster(
         numbers = {id(case): index for index, case in enumerate(cases)}
         differences.append({numbers[id(difference.case)]: difference for difference in played.differences})
         reports.append(recorder.by_number)
+    # Of each path that differs, the first difference: what comes after it does not count (rule 1).
     firsts = [first for index, path in enumerate(paths) if (first := _first(path, index, differences)) is not None]
     handed, unreported = _count_handed_on(members, paths, reports, {id(first.path): first.at for first in firsts})
     stories = tuple(_story(members, firsts)) if firsts else ()
@@ -160,6 +161,7 @@ def _count_handed_on(
             for member, index, field in step.sources:
                 member_reports = reports[member].get(number, ())
                 can_report = field in members[member].node.capabilities.reports
+                # A member that differs is played no further, so it may have fewer reports than the path has steps.
                 is_reported = can_report and index < len(member_reports) and field in member_reports[index]
                 handed, unreported = handed + is_reported, unreported + (not is_reported)
     return handed, unreported

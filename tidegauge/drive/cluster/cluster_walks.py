@@ -2,7 +2,9 @@
 
 A *member* is a broker of the cluster, by its index from 0 on. In the steps and reports of one member it is itself broker 1,
 and the others are 2, 3, .. (`PathBuilder.name_of`). The *image* is the partition's registration as the controller has it. A
-*proposal* is an AlterPartition request, a *verdict* the controller's response to it.
+*proposal* is an AlterPartition request, a *verdict* the controller's response to it. A report has, among others, `requests`
+(those in flight, by the peer's id as text), `proposal` (the one in flight, or None) and `result` (the response to the step's
+request).
 
 Rules of this file
 
@@ -99,11 +101,14 @@ class PathBuilder:
         self._rename = [renaming(member) for member in everybody]
         self._paths: list[list[Step]] = [[] for _ in everybody]
         self._steps: list[ClusterStep] = []
-        self.image = Controller(everybody, 0, 0, everybody, everybody)
+        # All members have a replica, are in the ISR and are up; member 0 leads, in epoch 0.
+        self.image = Controller(everybody, leader=0, leader_epoch=0, isr=everybody, live=everybody)
+        # What is in flight: responses by (follower, leader), verdicts by the leader that proposed, each with its sources.
         self._responses: dict[tuple[int, int], _Response] = {}
         self._verdicts: dict[int, tuple[AlterPartitionResponse, tuple[Provenance, ...]]] = {}
 
     def __len__(self) -> int:
+        """Return how many steps there are so far, those of all members together."""
         return len(self._steps)
 
     def path(self, name: str = "") -> ClusterPath:
@@ -163,6 +168,7 @@ class PathBuilder:
             return False
         peer, source = self.name_of(leader, follower), self._last(follower, "requests")
         epoch = request["current_leader_epoch"]
+        # A request is a fetch or an OffsetsForLeaderEpoch.
         if "fetch_offset" not in request:
             step: Step = "offsets_for_leader_epoch", epoch, request["leader_epoch"]
         else:
@@ -170,7 +176,7 @@ class PathBuilder:
         report = self._take(leader, step, source)
         if report is None:
             return self.lose(follower, leader)
-        results: tuple[Provenance, ...] = (self._last(leader, "result"),)
+        response_sources: tuple[Provenance, ...] = (self._last(leader, "result"),)
         offsets: tuple[int, int] | None = None
         if report["result"]["error"] == OFFSET_OUT_OF_RANGE:
             # A follower that is out of range asks for both ends of the leader's log.
@@ -181,8 +187,9 @@ class PathBuilder:
             offsets = (earliest, latest)
             # The two are the leader's last steps.
             last = len(self._paths[leader])
-            results = (*results, Provenance(leader, last - 1, "result"), Provenance(leader, last, "result"))
-        self._responses[follower, leader] = _Response(report["result"], results, offsets)
+            end_sources = (Provenance(leader, number, "result") for number in (last - 1, last))
+            response_sources = (*response_sources, *end_sources)
+        self._responses[follower, leader] = _Response(report["result"], response_sources, offsets)
         return True
 
     def respond(self, follower: int, leader: int) -> bool:
@@ -206,7 +213,7 @@ class PathBuilder:
         return self.states[member].broker.leads and self._take(member, ("append", acks)) is not None
 
     def consume(self, member: int) -> bool:
-        """Let a consumer ask a member for the latest offset."""
+        """Let a consumer ask a member for the latest offset, which for a consumer is the high watermark (COMMITTED)."""
         epoch = self.states[member].broker.partition.leader_epoch
         return self._take(member, ("list_offsets", epoch, COMMITTED)) is not None
 
@@ -218,6 +225,7 @@ class PathBuilder:
     def crash(self, member: int, hw: int) -> bool:
         """Let a member's process die, with the high watermark `hw` on its disk as far as the log allows, and all records."""
         log = self.states[member].broker.partition.log
+        # The disk has no more than the broker had, and no less than the log start.
         return self._end(member, ("crash", max(log.start, min(hw, log.hw)), log.end))
 
     def stop(self, member: int) -> bool:
@@ -247,7 +255,8 @@ class PathBuilder:
 
         `preference`: the members to elect, the preferred one first; the others follow.
         """
-        return self._change(controller_.fence_broker(self._setup, self.image, member, True, self._preference(preference)))
+        order = self._preference(preference)
+        return self._change(controller_.fence_broker(self._setup, self.image, member, comes_back=True, preference=order))
 
     def elect(self, member: int) -> bool:
         """Have the controller elect a member, if it is in the ISR."""
@@ -265,8 +274,10 @@ class PathBuilder:
     def judge(self, leader: int) -> bool:
         """Have the controller judge the proposal that a leader reports to have in flight; the verdict is in flight then."""
         proposal: Any = self._reports[leader][-1]["proposal"]
+        # A proposal is judged once: while the verdict is in flight it is still reported.
         if proposal is None or leader in self._verdicts:
             return False
+        # The leader's report has its own ids for the members.
         names = {self.name_of(leader, other): other for other in range(len(self.members))}
         isr = tuple(sorted(names[name] for name in proposal["isr"]))
         request = AlterPartitionRequest(leader, proposal["leader_epoch"], proposal["partition_epoch"], isr)
@@ -296,6 +307,7 @@ class PathBuilder:
         if self._take(member, step) is None:
             return False
         if self.states[member].overtaken:
+            # It may have been judged before.
             self.judge(member)
             self.respond_to_proposal(member)
         return True
@@ -341,10 +353,12 @@ def cluster_walk(
     for member in everybody:
         builder.read_metadata(member)
     ends = 0
+    # A turn need not happen, and may be several steps: try more often than a walk is long.
     for _ in range(4 * STEPS_OF_A_CLUSTER):
         weights = dict(_turns(builder, rng, ends < MOST_ENDS))
         turn = rng.choices([*weights], [*weights.values()])[0]
         before = builder.image
+        # `_turns` has left the method's name to the call.
         if turn() and turn.__name__ in {"crash", "stop"}:
             ends += 1
         # After a change of the image each member reads it with probability 0.7; the others lag behind. Sometimes members
@@ -370,6 +384,7 @@ def _turns(builder: PathBuilder, rng: random.Random, may_end: bool) -> Iterator[
         """Return a call with its arguments bound, which keeps the method's name."""
 
         def take() -> bool:
+            """Let it happen, if it is possible now."""
             return method(*args, **options)
 
         take.__name__ = method.__name__
@@ -378,6 +393,7 @@ def _turns(builder: PathBuilder, rng: random.Random, may_end: bool) -> Iterator[
     for member in everybody:
         state: ReferenceBroker = builder.states[member]
         if state.broker.leads:
+            # Every third producer waits for the ISR (acks -1).
             yield turn(builder.append, member, rng.choice((1, 1, -1))), 10
             yield turn(builder.lag, member), 3
         if state.proposal is not None:
@@ -392,7 +408,9 @@ def _turns(builder: PathBuilder, rng: random.Random, may_end: bool) -> Iterator[
                 yield turn(builder.respond, member, leader), 24
                 yield turn(builder.lose, member, leader), 1
         yield turn(builder.elect, member), 2
+        # Any member may be the preferred leader then.
         yield turn(builder.fence, member, (rng.choice(everybody),)), 1
+        # A crash with any high watermark on the disk, as far as the log allows.
         if may_end:
             yield turn(builder.crash, member, rng.randint(0, 3)), 1
             yield turn(builder.stop, member), 1

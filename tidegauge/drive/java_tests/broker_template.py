@@ -100,6 +100,7 @@ def _step(step: Step, before: Report, after: Report, waiting: list[int], comment
     """
     line, result = call(step), after["result"]
     if step[0] == "alter_partition_response":
+        # The helper method takes the name of the error, not its number.
         _, error, partition_epoch, isr = step
         line = f"alterPartitionResponse({java_value(ERROR_NAMES[error])}, {partition_epoch}, {java_value(isr)})"
     # An append with acks=all that is not refused gets its response later, in `produced`; its base is where the log ended.

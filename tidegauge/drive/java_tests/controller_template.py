@@ -112,6 +112,7 @@ def _topic_and_number(partition: str) -> str:
 
 def _registration(partition: Mapping[str, Any]) -> dict[str, Any]:
     """Return a partition's registration with the values that the builder of Kafka's PartitionRegistration takes, as Java."""
+    # A partition whose directories are not known has MIGRATING for each replica (DirectoryId).
     arrays = ("replicas", "isr", "elr", "last_known_elr", "adding", "removing")
     return {
         **partition,

@@ -1,7 +1,8 @@
 """A path as a JUnit test for Kafka's own tree: steps are calls of Kafka's classes, what the reference reports is asserted.
 
 A *case* is a path with the set-up it begins from; the *reference* is a broker or a controller in Python that a release is
-compared with; a *difference* is the first step of a case at which the release reports something else than the reference.
+compared with (`called` "broker" or "controller"); a *difference* is the first step of a case at which the release reports
+something else than the reference: `at` is the step's number from 1, `after` its name, `fields` are those that differ.
 
 Rules of this package
 
@@ -91,6 +92,7 @@ def java_test(
             f"{reason}; show it to a process instead: tidegauge drive --kafka"
         )
     name = class_name(origin.name)
+    # The template leaves out the helper methods of steps that are not in `used`.
     values = {
         "name": name,
         "method": f"test{name.removesuffix('Test')}",
@@ -189,6 +191,7 @@ def _comments(
     """Return the comment before the step that differs, by the step's number: both reports side by side. Without one none."""
     if difference is None:
         return {}
+    # All fields that there are: `everything` is the capabilities of a node that has them.
     head, *rows = reference.side_by_side(difference, reference.everything.reports, ("expected", f"Kafka {release}"))
     # `side_by_side` marks the rows that differ with "!".
     marked = [head, *(row for row in rows if "!" in row)]
@@ -224,6 +227,7 @@ def finding_test(name: str, release: str, *, repaired: bool = True) -> JavaTest:
     """
     profile = profile_named(f"{RELEASE}{release}")
     case, reference, switch = _path_of(name, profile)
+    # The value of the switch in a repaired Kafka: on for F1, off for the others.
     repaired_value = switch == F1_SWITCH
     if getattr(profile, switch) == repaired_value:
         raise UsageError(
@@ -236,6 +240,7 @@ def finding_test(name: str, release: str, *, repaired: bool = True) -> JavaTest:
     differences = play(ReferenceNode(reference), [case], repaired_reference).differences
     if not differences:
         raise UsageError(f"--export-junit: expected a path on which {release} shows {name}; seen none; name another release")
+    # Some findings have several paths, such as F4 and F4-last-known.
     finding = name.partition("-")[0]
     rules, bug = ", ".join(rule.id for rule in rulebook().values() if finding in rule.bugs), known_bugs().get(finding)
     sentences = (

@@ -72,6 +72,7 @@ def _lines(case: BrokerCase, reports: Sequence[Report], comments: Mapping[int, S
 
     `reports`: first that of the opening, then one per step; `comments`: lines before a step, by its number.
     """
+    # The numbers of the steps that are responses, and of those that have sent the requests.
     responses = [number for number, step in enumerate(case.path, 1) if step[0] == "fetch_response"]
     fetching_steps = {_sent_at(case, reports, number) for number in responses}
     epoch, indent = UNDEFINED, ""
@@ -80,6 +81,7 @@ def _lines(case: BrokerCase, reports: Sequence[Report], comments: Mapping[int, S
         # The end of the lambda that was begun after an earlier step.
         if step[0] == "fetch_response":
             response = arguments_of(step)
+            # (high watermark, log start, diverging epoch, its end), the last two undefined for none.
             fields = (response["hw"], response["log_start"], *(response["diverging"] or (UNDEFINED, UNDEFINED)))
             yield f"{indent}return response({', '.join(map(java_value, fields))});"
             indent = ""
@@ -114,7 +116,8 @@ def _calls(step: Step, epoch: int, before: Report, after: Report) -> Iterator[st
 
 def _sent_at(case: BrokerCase, reports: Sequence[Report], response: int) -> int:
     """Return the number of the step that has sent the request whose response is step `response`; both count from 1."""
-    # Go back as long as the same request was in flight before the step.
+    # Go back as long as the same request was in flight before the step. `reports[n]` is that after step n, which is
+    # `case.path[n - 1]`; a response ends the request that was in flight before it.
     sent, request = response - 1, _request(reports[response - 1])
     while sent > 1 and case.path[sent - 1][0] != "fetch_response" and _request(reports[sent - 1]) == request:
         sent -= 1

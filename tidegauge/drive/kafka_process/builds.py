@@ -93,8 +93,8 @@ def build_of(named: str, jars: Path | None = None) -> KafkaBuild:
         raise UsageError(
             f"--kafka: expected a release such as 4.3.1 or a folder with a build; seen {named!r}, which is neither"
         )
-    # Refuse a release that the suite does not speak before anything is fetched.
-    _spoken(_build_of_version(named, ()))
+    # Refuse a release that the suite does not speak before anything is fetched (so without jars as yet).
+    _spoken(_build_of_version(named, jars=()))
     build = find_build(fetched_jars(named) if jars is None else jars)
     if build.version != named:
         raise UsageError(
@@ -176,12 +176,14 @@ def _flat(folder: Path) -> list[Path]:
 
 def _gradle(checkout: Path) -> list[Path]:
     """Return what bin/kafka-run-class.sh puts on the class path in a checkout: the projects' jars and their dependencies."""
+    # Projects lie in the checkout itself or in a folder of several, such as connect.
     folders = [folder for depth in ("*", "*/*") for folder in sorted(checkout.glob(f"{depth}/build/libs"))]
     jars = [jar for folder in folders if checkout / FAT_JAR_PROJECT not in folder.parents for jar in _flat(folder)]
     scala_version = next((match[1] for jar in jars if (match := re.match(r"kafka_(2\.\d+)", jar.name))), "")
     # What core depends on is all that a broker runs, but for a logging backend, which is a dependency of tools. Copies of
     # the projects' own jars lie there as well, and may be old: leave them out.
     for project in ("core", "tools"):
+        # Of several builds of Scala's minor version the last one.
         for folder in sorted(checkout.glob(f"{project}/build/dependant-libs-{scala_version}*"))[-1:]:
             artifacts = {_artifact(jar.name) for jar in jars}
             jars += [jar for jar in _flat(folder) if _artifact(jar.name) not in artifacts]
@@ -272,6 +274,7 @@ SNAPSHOT = "-SNAPSHOT"
 
 def pom(release: str) -> str:
     """Return a Maven project that depends on a broker of this release, with the logging backend of its distribution."""
+    # Only the release that a version is compared with has a number that can be compared.
     logging = LOG4J_2 if parse_release(release_of_version(release).release) >= (4,) else RELOAD4J
     artifacts = (("org.apache.kafka", "kafka_2.13", release), *logging)
     return POM.format("".join(DEPENDENCY.format(*artifact) for artifact in artifacts))

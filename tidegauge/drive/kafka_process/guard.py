@@ -87,7 +87,7 @@ def _obey(command: dict[str, Any], process: "subprocess.Popen[bytes] | None") ->
     elif process is not None:
         _respond(code=_end(process, command["signal"]))
         process = None
-    # A signal when there is no process: it has been ended before.
+    # A signal when there is no process: it has been ended before, and the driver only waits for a response.
     else:
         _respond(code=0)
     return process

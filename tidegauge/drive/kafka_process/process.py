@@ -36,6 +36,7 @@ IN_MEMORY, ROOM = Path("/dev/shm"), 2 << 30
 def scratch_root() -> Path:
     """Return where the folders of processes are created: in memory where there is room, else where Python has its own."""
     with suppress(OSError):
+        # The variables by which Python's tempfile lets the user name a place.
         is_named = any(os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
         if not is_named and os.access(IN_MEMORY, os.W_OK | os.X_OK) and shutil.disk_usage(IN_MEMORY).free >= ROOM:
             return IN_MEMORY

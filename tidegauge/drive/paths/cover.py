@@ -2,7 +2,12 @@
 
 Terms: a *graph* is a model's, projected on one broker (graph_projection.py: `Inputs`); it gives the broker an *input* in a
 *local state*. A *state* is the whole state of the contract's reference broker. Exploring starts at a new broker and gives
-it, in each state, the inputs that the graph has for its local state. An *edge* is such an input, from one state to another.
+it, in each state, the inputs that the graph has for its local state. An *edge* is such an input, from one state to another,
+the state numbered `to`; `takes` is the local step that it is (rule 1).
+
+In a state there are: `requests`, in flight to peers; `proposal`, an AlterPartition request in flight (`overtaken` if
+metadata came before its response); `waiting`, appends that wait; by peer `fetches`, the fetch that waits, `sessions`, the
+fetch session, and `contexts`, the fetch that waits in it; `lost`, the peers whose sessions ended with the broker's process.
 
 Rules of this file
 
@@ -94,6 +99,7 @@ def cover(
         rng = random.Random(seed)
         for outgoing in edges:
             rng.shuffle(outgoing)
+    # What this broker can be given, what the graph has in all, and which inputs of the graph came up at all.
     remaining = {edge.takes for outgoing in edges for edge in outgoing if _is_counted(inputs, edge)}
     coverable = len(remaining)
     local_steps = len({edge.takes for outgoing in explored for edge in outgoing if _is_counted(inputs, edge)})
@@ -134,6 +140,7 @@ def _is_counted(inputs: Inputs, edge: Edge) -> bool:
     # that one covers the others already.
     if inputs.waits:
         return step[0] in MAY_WAIT or bool(waiting)
+    # In a graph with sessions the fetches in sessions alone are new.
     return not inputs.sessions or step[0] in IN_SESSION
 
 
@@ -214,7 +221,8 @@ def _inputs_now(inputs: Inputs, state: ReferenceBroker, local_state: Local) -> I
         # request in flight, or none.
         if not graph_input.requested or in_flight.get(graph_input.step[1]) == graph_input.requested:
             yield graph_input
-        # The graph itself has only fetches without a session that do not wait; the others are variants of those.
+        # The graph itself has only fetches without a session that do not wait; the others are variants of those. With
+        # sessions only fetches in them wait: the others are in the graph with `waits` alone.
         if inputs.waits and not inputs.sessions and graph_input.step[0] == "fetch":
             yield Input(("fetch_and_wait", *graph_input.step[1:]))
         if inputs.sessions and graph_input.step[0] == "fetch":
@@ -227,6 +235,7 @@ def _inputs_now(inputs: Inputs, state: ReferenceBroker, local_state: Local) -> I
 def _session_inputs(fetch: Step, *, waits: bool) -> Iterator[Input]:
     """Yield a peer's fetch with each kind of session epoch, and a fetch of other partitions in its session.
 
+    INITIAL_EPOCH begins a session, NEXT is due in it, NOT_DUE is a wrong one, FINAL_EPOCH ends it.
     `waits`: yield the fetches that wait as well.
     """
     for session_epoch in (INITIAL_EPOCH, NEXT, NOT_DUE, FINAL_EPOCH):
@@ -237,18 +246,19 @@ def _session_inputs(fetch: Step, *, waits: bool) -> Iterator[Input]:
 
 
 def requested_by(request: FollowerRequest) -> Requested:
-    """Return what distinguishes a request from other requests to the same peer."""
+    """Return what tells a request from others to the same peer: epoch and offset of a fetch, the epoch of any other."""
     if isinstance(request, FetchRequest):
         return request.current_leader_epoch, request.fetch_offset
     return (request.current_leader_epoch,)
 
 
 def response_to_overtaken(state: ReferenceBroker) -> Step:
-    """Return the controller's response to a proposal that metadata has overtaken."""
+    """Return the controller's response to a proposal that metadata has overtaken: accepted, or refused."""
     partition, proposal = state.broker.partition, state.proposal
     # The metadata may be the proposal's own effect, which then came before the response; else the controller refuses the
     # proposal, for it names an earlier partition epoch.
     is_done = proposal is not None and partition.is_leader and partition.state.isr == proposal.isr
+    # In another leader epoch the same ISR is not the proposal's effect.
     if is_done and proposal is not None and partition.leader_epoch == proposal.leader_epoch:
         return "alter_partition_response", NONE, NEXT, proposal.isr
     return "alter_partition_response", INVALID_UPDATE_VERSION, UNDEFINED, ()
@@ -267,6 +277,7 @@ def _local(inputs: Inputs, state: ReferenceBroker) -> Local:
 def _key(inputs: Inputs, state: ReferenceBroker) -> Hashable:
     """Return what identifies a state in the exploration: whatever decides which inputs come and what they do."""
     due_response = response_to_overtaken(state) if state.overtaken else None
+    # A broker that has read no metadata yet (`is_new`) can be given less than others.
     is_new, has_proposal = state.partition_epoch == UNDEFINED, state.proposal is not None
     in_flight = state.requests, has_proposal, due_response, state.waiting, state.fetches
     return _local(inputs, state), in_flight, _session_memory(state), is_new
@@ -306,6 +317,7 @@ def _path(
         run.append(step)
         state = parent
     yield from reversed(run)
+    # From here on `number` is the state that the path has come to.
     room, ends = longest - len(run), _count_ends(run)
     has_new = False
     while room > 0:
@@ -336,6 +348,7 @@ def _nearest(edges: list[list[Edge]], number: int, remaining: set[LocalStep]) ->
         next_level = []
         for state in level:
             for edge in edges[state]:
+                # The first that is found is at the end of a shortest way.
                 if edge.takes in remaining:
                     # Walk back to where the search began.
                     way, back = [edge], came_from[state]

@@ -120,8 +120,9 @@ def of_cluster(bounds: Bounds, profile: Profile) -> Inputs:
     kept_alive: list[Broker] = []
     states, transitions = 1, 0
     for before, label, after, new in transitions_from(start):
+        # `new`: `after` has not come up before.
         states, transitions = states + new, transitions + 1
-        _, b, *_ = label
+        _, b, *_ = label  # the action, and the broker that makes the transition
         broker = before.brokers[b]
         # In the model a truncation of the fetcher thread is a transition of its own; the contract's broker truncates as soon
         # as no request is in flight, so its local state is the one after that.
@@ -140,7 +141,9 @@ def of_cluster(bounds: Bounds, profile: Profile) -> Inputs:
                 # An id is unique only as long as its object lives.
                 kept_alive.append(broker)
             by_local[local_states[b, id(broker), truncates]].update(dict.fromkeys(graph_inputs))
-    return Inputs(by_local, bounds.brokers - 1, bounds.min_insync_replicas, False, states, transitions)
+    return Inputs(
+        by_local, bounds.brokers - 1, bounds.min_insync_replicas, counts=False, states=states, transitions=transitions
+    )
 
 
 def _also_read(before: Cluster, label: Label) -> Any:
@@ -167,7 +170,8 @@ def image_step(cluster: Cluster, rename: Rename) -> Step:
 def inputs_of(before: Cluster, label: Label, after: Cluster, rename: Rename) -> Iterator[Input]:
     """Yield what a transition of a cluster gives the broker that takes it; nothing where the broker does it by itself.
 
-    `label`: the transition's action and its arguments, the broker first.
+    `label`: the transition's action and its arguments, the broker first; `f` is a follower, `expand` whether it joins the
+    ISR. `network[f][leader]` is the message between the two. The last argument of a fetch is whether the peer may join.
     """
     match label:
         case ("BecomeLeader" | "BecomeFollower", _):
@@ -190,7 +194,7 @@ def inputs_of(before: Cluster, label: Label, after: Cluster, rename: Rename) -> 
             request = before.network[f][leader]
             yield Input(("offsets_for_leader_epoch", request.current_leader_epoch, request.leader_epoch))
         case ("HandleFetchResponse" | "HandleDivergingResponse" | "HandleOutOfRange" | "HandleEpochResponse", f, leader):
-            yield _response(rename(leader), before.network[f][leader])
+            yield _input_of_response(rename(leader), before.network[f][leader])
         case ("ShrinkIsr", _, members):
             # `members` is a mask with a bit for each broker that leaves.
             lagging = tuple(b for b in range(members.bit_length()) if members >> b & 1)
@@ -207,8 +211,9 @@ def inputs_of(before: Cluster, label: Label, after: Cluster, rename: Rename) -> 
             yield Input(("delete_records" if before.brokers[b].leads else "retention", start))
 
 
-def _response(peer: int, message: Message) -> Input:
+def _input_of_response(peer: int, message: Message) -> Input:
     """Return the input that a response in flight from `peer`, the leader, is to its follower."""
+    # The other kind of response is to an OffsetsForLeaderEpoch request.
     if not isinstance(message, FetchResponseInFlight):
         epoch_response: Any = message
         step = ("offsets_for_leader_epoch_response", peer, NONE, epoch_response.leader_epoch, epoch_response.end_offset)
@@ -255,14 +260,17 @@ def of_isr_changes(bounds: isr_model.IsrBounds, profile: Profile) -> Inputs:
         # Images that the leader has not read yet are in `images`, one for each partition epoch.
         last_image = before.registration.partition_epoch - len(before.images)
         step_of_leader = isr_step(before, label, after)
+        # The model's leader is a partition alone, without a fetcher thread.
         if step_of_leader is not None:
             by_local[counted(Broker(before.leader), last_image, rename)][Input(step_of_leader)] = None
-    return Inputs(by_local, bounds.followers, 1, True, len(search.states), transitions)
+    # The model has no min.insync.replicas: it is 1.
+    return Inputs(by_local, bounds.followers, 1, counts=True, states=len(search.states), transitions=transitions)
 
 
 def _fetch(peer: int, offset: int, *, join: bool) -> Step:
     """Return the fetch of a peer in the model's only leader epoch; `join`: whether it may join the ISR."""
     epoch = isr_model.EPOCH
+    # A peer without records has no last fetched epoch.
     return "fetch", peer, epoch, offset, epoch if offset else UNDEFINED, join
 
 
@@ -274,7 +282,10 @@ def isr_beginning(start: isr_model.IsrCluster) -> tuple[Step, ...]:
 
 
 def isr_step(before: isr_model.IsrCluster, label: Label, after: isr_model.IsrCluster) -> Step | None:
-    """Return the step that a transition of the ISR model is to the leader; None for one that gives the leader nothing."""
+    """Return the step that a transition of the ISR model is to the leader; None for one that gives the leader nothing.
+
+    In a label followers and unread images count from 1; `members` is a mask with a bit for each broker that leaves.
+    """
     exchange, rename = before.exchange, renaming(isr_model.LEADER)
     match label:
         case ("LeaderAppend",):

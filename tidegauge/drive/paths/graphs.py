@@ -119,8 +119,10 @@ class DrivenGraph(NamedTuple):
         """Explore the graph, and return what it gives one broker of a generation."""
         # A broker does the same with ELR and without: the switch decides only what the model's controller may do.
         model_profile = profile._replace(elr=self.elr)
+        # ISR changes have a model of their own, with a leader and a controller alone.
         if isinstance(self.bounds, IsrBounds):
             return of_isr_changes(self.bounds, model_profile)
+        # In some generations the fetcher thread truncates by itself, which is a transition of its own in the model.
         inputs = of_cluster(self.bounds._replace(thread_truncates=profile.truncates_in_thread), model_profile)
         return inputs._replace(waits=self.waits, sessions=self.sessions)
 
@@ -142,7 +144,7 @@ GRAPHS: Mapping[str, DrivenGraph] = MappingProxyType(
         "stops": DrivenGraph(
             Bounds(2, 1, 1, 1, loses_tails=True, min_insync_replicas=2),
             "clean stops, and crashes that lose the log's end",
-            True,
+            elr=True,
         ),
         "isr": DrivenGraph(IsrBounds(1, 2, 3, 0), "ISR changes, where the response comes before the metadata or after it"),
         "three": DrivenGraph(Bounds(3, 1, 1, 0), "three brokers, one record, one election"),

@@ -101,6 +101,7 @@ def under_test(scenario: Scenario, session: Session) -> list[int]:
 def played(file: File) -> Session:
     """Play the commands in a scenario's file, by the scenario's own generation; return the session at its end."""
     player = Player()
+    # A block is a command with the output that it must have, which is not looked at here.
     for block in read(file).transcript.blocks:
         player.run(block.command)
     assert player.session is not None, file
@@ -115,7 +116,7 @@ def _same_generation(scenario_profile: Profile, profile: Profile) -> bool:
 
 def _same_switches(profile: Profile, other: Profile) -> bool:
     """Return whether brokers of two generations do the same: they agree in all switches but those of the controller."""
-    # Both get the controller of SAFE, and then are compared as a whole.
+    # Both get the controller of SAFE and no name, and then are compared as a whole.
     controller = {name: getattr(SAFE, name) for name in Profile._fields if _is_controllers(name)}
     return profile._replace(name="", **controller) == other._replace(name="", **controller)
 
@@ -143,6 +144,7 @@ def lacks(case: BrokerCase, profile: Profile, capabilities: Capabilities) -> str
 def seen_by(session: Session, me: int) -> tuple[ReferenceBroker, Path]:
     """Return (state, path): the steps that give broker `me` its part of a session, and the reference's state after them."""
     rename, start = graph_projection.renaming(me), session.states[0]
+    # The other brokers are the peers 2, 3, ..
     opening = Opening(tuple(range(BROKER + 1, BROKER + session.brokers)), start.model.bounds.min_insync_replicas)
     state, path = opened(opening, session.profile), list[Step]()
     # Before the first transition the broker reads the metadata that the scenario begins with. Then `graph_inputs` has what
@@ -170,7 +172,8 @@ def ends_alike(state: ReferenceBroker, session: Session, me: int) -> bool:
 def _inputs_to(before: Cluster, label: Label, after: Cluster, me: int, rename: graph_projection.Rename) -> Iterator[Input]:
     """Yield what a transition of the cluster gives broker `me`.
 
-    As `graph_projection.inputs_of`, but as this one transition went, not in every variant; and with what no graph has.
+    As `graph_projection.inputs_of`, but as this one transition went, not in every variant; and with what no graph has. In a
+    label `f` is a follower, `expand` whether it joined the ISR.
     """
     # The first argument of a label is the broker that makes the transition; others get a message or metadata later.
     if label[1:2] != (me,):
@@ -248,6 +251,7 @@ def erased_proposal(profile: Profile) -> tuple[BrokerCase, Trace]:
     # The run ends where the record commits; the overtaken proposal still gets its response. `lacking` is the one broker that
     # violates the invariant: it is in the ISR and lacks the committed record.
     labels, (lacking,) = (*counterexample.labels, ("HandleAlterPartitionResponse",)), counterexample.violation.brokers
+    # Rule 3 above: without the bump of the leader epoch.
     states = [isr_model.initial_isr_cluster(BOUNDS, profile._replace(epoch_bump_on_shrink=False))]
     for label in labels:
         states.append(dict(isr_model.isr_successors(states[-1]))[label])
@@ -274,6 +278,7 @@ def _successors(state: IsrCluster) -> Iterator[tuple[Label, IsrCluster]]:
     """Yield the transitions from a state of the ISR model that rules 1 and 2 above allow, with the states they lead to."""
     overtaken = state.exchange is not None and not state.leader.state.is_inflight
     for label, after in isr_model.isr_successors(state):
+        # Rule 2: then only the controller's handling of the proposal, and the leader's of the response. Else rule 1.
         if label[0].startswith("HandleAlterPartition") if overtaken else label[0] not in EXCLUDED_ACTIONS:
             yield label, after
 
@@ -286,6 +291,7 @@ def _election(last: IsrCluster, elected: int) -> Iterator[Step]:
     rename, registration = graph_projection.renaming(isr_model.LEADER), last.registration
     members = tuple(sorted(map(rename, registration.isr)))
     yield "metadata", rename(elected), isr_model.EPOCH + 1, registration.partition_epoch + 1, members
+    # Without an error or records: a divergence, by which the leader's epoch ends at 0.
     yield "fetch_response", rename(elected), NONE, 0, 0, (), (isr_model.EPOCH, 0), None
 
 

@@ -50,8 +50,8 @@ def smoke_case(profile: Profile, capabilities: Capabilities) -> BrokerCase:
     """Return the path of those steps in TEN that a broker of this generation, with these capabilities, can be given."""
     state, path = opened(Opening(), profile), []
     for ten_step in TEN:
-        # A generation before KIP-595 sends OffsetsForLeaderEpoch before it fetches, and must get the response first; to
-        # others that step is not possible.
+        # A generation before KIP-595 sends OffsetsForLeaderEpoch before it fetches, and must get the response first (epoch 0
+        # ends at offset 1); to others that step is not possible.
         epoch_response: Step = ("offsets_for_leader_epoch_response", PEER, NONE, 0, 1)
         for step in (epoch_response, ten_step) if ten_step[0] == "fetch_response" else (ten_step,):
             if is_possible(state, step) and missing_capability(capabilities, state, step) is None:
@@ -148,6 +148,7 @@ def chosen_paths(
     cases, coverage = cases_for(
         capabilities,
         profile,
+        # Those that he named, else the usual ones of the transport.
         graphs=() if others and not (choice.cover or choice.covered) else choice.covered or choice.graphs,
         walks=choice.walks,
         seed=choice.seed,
@@ -159,7 +160,8 @@ def chosen_paths(
     if choice.repairs and not choice.smoke:
         cases = [*telling_cases(profile, capabilities), *cases]
     # A cover shows neither all suspects nor refusals: add paths that do. So too for a profile with changed switches,
-    # whatever was chosen: some of those paths show the change.
+    # whatever was chosen: some of those paths show the change. The usual graphs are all covered where that is asked for, or
+    # where nothing else is chosen.
     has_all_covers = choice.cover or not (others or choice.covered)
     if has_all_covers or (any(changed_switches(profile)) and not choice.smoke):
         beside, lines = cases_beside_covers(capabilities, profile, cases)

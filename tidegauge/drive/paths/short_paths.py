@@ -3,7 +3,8 @@
 A suspect is a bug that a broker may have: another value of a switch of the profile, a wrong rule, or a wrong step. A path
 tells it if the reports of a broker that has it differ there from those of the right one. For each suspect there is a short
 path that tells it. A cover takes each local step of the *expected* model once: it need not show the state that a broker does
-not report, such as a peer's log end. The suspects that no path tells are named in the report.
+not report, such as a peer's log end. The suspects that no path tells are named in the report. Of a Suspect `name` is a bug's
+or "switch=value"; `switches` (wrong values by name), `rules` (wrong rules by name) and `wrong_step` are what it is made of.
 
 Rules of this file
 
@@ -113,11 +114,13 @@ def telling_paths(profile: Profile, capabilities: Capabilities, others: Sequence
     """
     right = reference(profile)
     possible = [case for case in dict.fromkeys(recorded_paths().values()) if right.can_be_given(case, capabilities)]
+    # About SAMPLE of them, spread evenly.
     sample = others[:: max(1, len(others) // SAMPLE)]
     by_suspect: dict[str, BrokerCase] = {}
     unseen = []
     for suspect in right.suspects():
         switch = switch_of(suspect.name)
+        # The recorded paths of any value of the same switch.
         own = [case for name, case in recorded_paths().items() if switch_of(name) == switch and case in possible]
         # A suspect of controllers shows on no path of a broker, and is not named as unseen: rule 3 of this file.
         if not own and not _is_of_brokers(switch):
@@ -182,7 +185,8 @@ def distinguishes(case: BrokerCase, right: BrokerReference, suspect: Suspect, re
     `reported`: the fields that the broker under test reports, which alone are compared.
     """
     expected = _expected_reports(case, right)
-    # A switch or a rule that the path does not use makes no difference there. This saves most of the work.
+    # A switch or a rule that the path does not use makes no difference there. This saves most of the work. What a wrong step
+    # uses is not known.
     if suspect.wrong_step is None and expected.dependencies.isdisjoint((*suspect.switches, *suspect.rules)):
         return False
     wrong_reports = right.with_bugs([suspect]).reports(case)
@@ -196,7 +200,7 @@ def distinguishes(case: BrokerCase, right: BrokerReference, suspect: Suspect, re
 def changed_switches(profile: Profile) -> Iterator[Suspect]:
     """Yield the switches that the name of a profile changes, each as the suspect that still has the value before the change.
 
-    A suspect's `says` is the name of the profile without the changes.
+    A changed name is such as release-4.3.1+keeps_remote_leo=off. A suspect's `says` is the name without the changes.
     """
     generation, *changes = profile.name.partition(WITHOUT)[0].split(CHANGED)
     before = profile_named(generation)
@@ -232,6 +236,8 @@ def change_lines(profile: Profile, cases: Sequence[BrokerCase], reported: frozen
 #     fetch_ineligible: the same, with the reason why the peer may not join
 #     offsets_for_leader_epoch: current leader epoch, leader epoch
 #     list_offsets: current leader epoch, which offset
+#     delete_records: the offset to delete up to
+#     lose_response: the leader that it is lost from
 #     fetch_response: leader, error, high watermark, log start, records, diverging (epoch, end), (earliest, latest) offset
 #     alter_partition_response: error, partition epoch, ISR
 #     crash: high watermark of the checkpoint, log end that is left
@@ -291,7 +297,7 @@ PROPOSAL_ERRORS = (
 
 def refusals(profile: Profile, capabilities: Capabilities) -> list[BrokerCase]:
     """Return the paths of this part that a broker of this generation, with these capabilities, can be given."""
-    # Each as (beginning, step, last step).
+    # Each as (beginning, step, last step). The last step is one whose report depends on what the step may have left behind.
     parts = (
         *((LEADS, step, ("metadata", BROKER, EPOCH, 2, (BROKER, IN_SYNC))) for step in _requests()),
         *((FOLLOWS, step, ("append", 1)) for step in _requests_to_a_follower()),
@@ -334,6 +340,7 @@ def _responses() -> Iterator[Step]:
     bounds = [(earliest, latest) for earliest, latest in product(offsets, offsets) if earliest <= latest]
     out_of_range = (*head, OFFSET_OUT_OF_RANGE, UNDEFINED, UNDEFINED, (), None)
     yield from ((*out_of_range, earliest_and_latest) for earliest_and_latest in bounds)
+    # A diverging epoch and its end; with a high watermark that is at the log's start, or beyond any end.
     yield from ((*head, NONE, hw, 0, (), diverging, None) for hw in (0, 9) for diverging in product(epochs, offsets))
     yield from ((*head, NONE, hw, log_start, *nothing) for hw, log_start in product(offsets, (0, 1, 2)))
 
@@ -349,7 +356,10 @@ def _crashes() -> Iterator[tuple[Path, Step]]:
 
 
 def _truncations_around_a_first_segment() -> Iterator[Step]:
-    """Yield diverging responses to a follower whose log starts at 5: an epoch ends below the log start, or at it."""
+    """Yield diverging responses to a follower whose log starts at 5: an epoch ends below the log start, or at it.
+
+    Its log has one record (STARTS_ANEW), so a truncation to there leaves none.
+    """
     ends = product((EPOCH - 1, EPOCH), (0, 4, 5))
     yield from (("fetch_response", IN_SYNC, NONE, 6, 0, (), diverging, None) for diverging in ends)
 
@@ -387,6 +397,7 @@ def _path_with(profile: Profile, capabilities: Capabilities, beginning: Path, st
     """
     state, path = opened(OPENING, profile), []
     for index, path_step in enumerate((*beginning, step, last)):
+        # `step` has the index len(beginning), `last` the one after it.
         is_last = index > len(beginning)
         if not is_possible(state, path_step) or missing_capability(capabilities, state, path_step) is not None:
             if not is_last:

@@ -1,7 +1,8 @@
 """What a broker does where today's Kafka is unsafe: as Kafka, or repaired. A path for each bug of `impl.profiles.UNSAFE`.
 
 Each such bug is a switch of the profile, and each switch has a path on which a broker with the bug and one without report
-different things (TELLING). A broker is taken through these paths, and its reports compared with both.
+different things (TELLING). A broker is taken through these paths, and its reports compared with both. UNSAFE has the bug's
+name by its switch, which is on in a generation that has the bug.
 
 Rules of this file
 
@@ -156,6 +157,7 @@ def _fits(case: BrokerCase, profile: Profile, reports: list[Report] | tuple[()],
 
 def report_lines(bugs: KafkasBugs, profile: Profile) -> list[str]:
     """Return lines for the report of a run about the bugs of a broker. `profile`: the generation that the user named."""
+    # The profile's name without the marks of repaired bugs and changed switches. One that is no release's is as the latest.
     generation = profile.name.partition(WITHOUT)[0].partition(CHANGED)[0]
     release = generation.removeprefix(RELEASE) if generation.startswith(RELEASE) else LATEST
     lines = []

@@ -23,6 +23,7 @@ LED: Path = (("metadata", BROKER, 0, 0, (BROKER, 2, 3)), ("append", 1), ("append
 """A beginning: the broker leads two peers, and has two records."""
 
 Draw = Callable[[random.Random, ReferenceBroker], Step]
+"""Draws a step of one kind for the state that the broker is in."""
 
 DRAWN: Mapping[str, Any] = STEPS
 """The kinds of step by name; `Any`, for not all have a method `draw`."""
@@ -35,21 +36,24 @@ def walk(seed: int, number: int, profile: Profile, capabilities: Capabilities = 
     random, such a state would leave too few steps for what a leader makes of two followers.
     """
     rng = random.Random(f"{seed}.{number}")
-    opening = Opening((2, 3) if number % 3 == 2 else (2,), 2 if number % 4 == 3 else 1)
+    opening = Opening((2, 3) if number % 3 == 2 else (2,), min_insync_replicas=2 if number % 4 == 3 else 1)
     state = opened(opening, profile)
     # Which fetches may wait, and which are in sessions, is drawn from generators of their own: whatever else a walk does is
     # the same as without them.
     may_wait, in_session = (random.Random(f"{seed}.{number}.{apart}") for apart in ("waits", "sessions"))
-    # Every second walk has fetch sessions, if the node can be given them; every sixth begins with LED, records unfetched.
+    # Every second walk has fetch sessions, if the node can be given them (those that do not wait are enough); every sixth
+    # begins with LED, records unfetched.
     has_sessions = number % 2 == 1 and capabilities.can >= IN_SESSION - MAY_WAIT
     path: list[Step] = []
     beginning = LED if number % 6 == 5 else ()
     # Most steps that are drawn are not possible at that point, so try more often than a walk is long; it may stay short.
     for attempt in range(8 * STEPS_OF_A_WALK):
+        # While it leads two of five steps are fetches in sessions.
         if attempt >= len(beginning) and has_sessions and state.broker.leads and in_session.random() < 0.4:
             step = DRAWN["fetch_in_session"].draw(in_session, state)
         else:
             step = beginning[attempt] if attempt < len(beginning) else _draw_step(rng, state)
+        # Let every second fetch wait, where that is possible.
         if step[0] in {"fetch", "fetch_in_session"} and may_wait.random() < 0.5:
             waiting_step = (f"{step[0]}_and_wait", *step[1:])
             step = waiting_step if _can_be_given(state, waiting_step, capabilities) else step

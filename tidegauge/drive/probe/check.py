@@ -6,7 +6,9 @@ Rules of this file
    sentence, the script. A script is a generator: it yields each request with what is expected (an Expectation) and is sent
    the fields of the response, so that a later request may use an earlier response. It ends when the check has passed.
 2. Of a response only those fields are expected that the rule is about; a frozenset of values means any of them. The fields
-   are those of the only partition (or topic) that the request names, without the lists around it.
+   are those of the only partition (or topic) that the request names, without the lists around it. In place of the encoded
+   records it has BATCHES, a (base offset, last offset) per batch, and EPOCHS, a leader epoch per batch; in a session also
+   REPORTED, the names of the partitions in the response.
 3. Nothing is expected of a broker that does not offer a request in the version of `needs`.
 4. A fetch may return fewer batches than there are, but not none (KIP-74). The rest is fetched from after them, as a consumer
    does, and compared in the same way.
@@ -73,6 +75,7 @@ def one_request(expectation: Callable[[Fixtures], Expectation]) -> Callable[[Fix
     """Make the script of a check with a single request, which `expectation` returns when the check runs."""
 
     def script(fixtures: Fixtures) -> Script:
+        """Make the only request, and pass if its response has the expected fields."""
         yield expectation(fixtures)
 
     return script
@@ -93,6 +96,7 @@ def check_exchange(expectation: Expectation) -> WireMessage:
         return {}
     closes = expectation.expected == CLOSED
     try:
+        # `claimed`: the header is to name another version than the one in which the request is encoded.
         response = (
             expectation.connection.request(expectation.call)
             if expectation.claimed is None
@@ -106,6 +110,7 @@ def check_exchange(expectation: Expectation) -> WireMessage:
         raise FailedError(f"{CLOSES} {problem}" if closes else str(problem)) from problem
     if closes:
         raise FailedError(f"{CLOSES} {expectation.call.name} is answered")
+    # A fetch in a session may be answered with any number of partitions, all other requests with one.
     fields = (
         session_response(response) if REPORTED in expectation.expected else partition_in(expectation.call.name, response)
     )
@@ -126,6 +131,7 @@ def _fetch_remaining(expectation: Expectation, expected: ExpectedFields, fields:
 
     `fields`: those of the response to `expectation`, which fit `expected` as far as they go. Raises FailedError.
     """
+    # What is still to come, by field; a field that is not expected is not waited for.
     missing = {name: expected[name][len(fields[name]) :] for name in (BATCHES, EPOCHS) if name in expected}
     if not any(missing.values()):
         return fields

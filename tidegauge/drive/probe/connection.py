@@ -233,6 +233,7 @@ class BrokerConnection:
             raise
         except NoResponseError:
             # Some brokers answer in one version whatever the version of the request, which clients of today do not notice.
+            # Try all but version 0, the newest first.
             for version in reversed(self._messages.versions(f"{API_VERSIONS}Request")[1:]):
                 with suppress(NoResponseError):
                     response = self.request(api_versions_call(version))
@@ -300,6 +301,7 @@ class BrokerConnection:
         # Host and port may be from the broker's Metadata, and as wrong as it likes: the last two errors are about those.
         except (OSError, OverflowError, UnicodeError) as problem:
             why = f"no connection: {getattr(problem, 'strerror', None) or problem}"
+            # The error that `_lost` returns is of the base class: its text goes into the one that says what happened.
             raise NoConnectionError(str(self._lost(exchange, why))) from problem
         try:
             self._wire.send(frame)
@@ -319,7 +321,8 @@ class BrokerConnection:
         try:
             data = self._wire.receive()
         except (EOFError, ConnectionError) as problem:
-            # A broker that closes before it has read everything resets the connection.
+            # A broker that closes before it has read everything resets the connection. `_lost` returns the base class; its
+            # text goes into the error that says what happened.
             raise ConnectionClosedError(str(self._lost(exchange, "the connection was closed"))) from problem
         except (OSError, WireError) as problem:
             raise self._lost(exchange, f"no response: {problem}") from problem
@@ -335,7 +338,10 @@ class BrokerConnection:
         return response
 
     def _lost(self, exchange: WireExchange, why: str) -> NoResponseError:
-        """Record a failed exchange, close the connection, and return the error that the caller is to raise."""
+        """Record a failed exchange, close the connection, and return the error that the caller is to raise.
+
+        `why`: what was seen in place of the response.
+        """
         # On the old connection nobody knows to which request the next response would belong.
         self._keep(exchange._replace(problem=why))
         with suppress(OSError):
@@ -380,6 +386,7 @@ def shipped_messages() -> Messages:
 def pack_definitions(jars: Path) -> bytes:
     """Return the content of PACKED for the release with its jars in the folder `jars`; the same jars give the same bytes."""
     message_names = {f"{name}{side}" for name in REQUESTS for side in ("Request", "Response")}
+    # In one order, and compressed without a time, so that the bytes depend on the jars alone.
     definitions = sorted(
         (
             definition

@@ -106,7 +106,7 @@ class Fixtures:
         return self._producer
 
     def absent(self) -> ProbePartition:
-        """Return a partition of a topic that does not exist."""
+        """Return a partition of a topic that does not exist, with a name and an id that no topic has."""
         return self.log().elsewhere(f"{self._prefix}-absent", UUID(int=0xAB5E27))
 
     def _shared(self, name: str, create: Callable[[], ProbePartition]) -> ProbePartition:
@@ -171,6 +171,7 @@ class Fixtures:
         # Kafka elects the first of the replicas (the preferred one), so each new order of them is another election. A broker
         # that elects another one will do as well: only the leader epoch has to grow.
         nodes = self._two_brokers()
+        # The first leader is nodes[0]; each that follows is another than the one before.
         partition = self._create("epochs", replicas=nodes)
         for leader in (nodes[1], nodes[0], nodes[1]):
             for _ in range(3):

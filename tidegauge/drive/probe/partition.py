@@ -104,6 +104,7 @@ class ProbePartition:
         `least`, `at_most`: the lowest and the highest version that the caller can use; None for no limit.
         """
         offered = self.connection.versions.get(name, range(0))
+        # -1, which is in no range, where none is offered.
         version = offered.stop - 1 if at_most is None else min(offered.stop - 1, at_most)
         if version not in offered or version < least:
             seen = f"versions {offered.start} to {offered.stop - 1}" if offered else "none"
@@ -180,7 +181,10 @@ class ProbePartition:
     def offsets_for_leader_epoch(
         self, epoch: int, *, current: int = UNDEFINED, index: int = 0, version: int | None = None
     ) -> WireRequest:
-        """Make an OffsetsForLeaderEpoch request for the end of `epoch`; `current`: the current leader epoch it carries."""
+        """Make an OffsetsForLeaderEpoch request for the end of `epoch`; `current`: the current leader epoch it carries.
+
+        `index`, `version`: as in `fetch`.
+        """
         partition = {"partition": index, "currentLeaderEpoch": current, "leaderEpoch": epoch}
         body = {"replicaId": CONSUMER, "topics": [{"topic": self.name, "partitions": [partition]}]}
         name = "OffsetForLeaderEpoch"
@@ -189,7 +193,10 @@ class ProbePartition:
     def produce(
         self, records: bytes, acks: int = -1, *, index: int = 0, timeout_ms: int = 5000, version: int | None = None
     ) -> WireRequest:
-        """Make a Produce request with encoded batches, or with bytes that are none; acks -1 means all."""
+        """Make a Produce request with encoded batches, or with bytes that are none; acks -1 means all.
+
+        `index`: the number of the partition; `version`: by default the newest that names the topic.
+        """
         data = {"index": index, "records": records}
         topics = [{"topicId": self.id, "name": self.name, "partitionData": [data]}]
         body = {"acks": acks, "timeoutMs": timeout_ms, "topicData": topics}
@@ -215,6 +222,7 @@ def next_batch(
     The value of each record is the offset that it gets. `change` returns the batch to encode in place of the usual one.
     """
     values = (b"%d" % (partition.end + n) for n in range(records))
+    # (base offset, leader epoch, values, timestamp): the leader sets the first two.
     plain = batch_of(0, UNDEFINED, values, partition.timestamp(partition.end))
     return encode(change(plain) if change else plain)
 
@@ -263,11 +271,13 @@ class ProbeSession:
     def replaced(self) -> WireRequest:
         """Make a full fetch of the same partitions that closes the session and asks for another."""
         self.is_open = False
+        # The opening has session epoch 0, which asks for a session.
         return self.opening._replace(body={**self.opening.body, "sessionId": self.id})
 
 
 def opening_fetch(first: WireRequest, *others: WireRequest) -> WireRequest:
     """Make a full fetch that asks for a session with the partitions of some fetches, in their order."""
+    # `first` is one of the fetches, and also gives version and limits to the request.
     return session_fetch(first, first, *others, session=INVALID_SESSION_ID, epoch=INITIAL_EPOCH)
 
 
@@ -279,6 +289,7 @@ def session_fetch(
     `session`, `epoch`: session id and session epoch.
     """
     topics = [topic for fetch in fetches for topic in fetch.body["topics"]]
+    # A topic of the probe has one partition, 0.
     forgotten = [{"topicId": partition.id, "topic": partition.name, "partitions": [0]} for partition in forget]
     body = {**like.body, "sessionId": session, "sessionEpoch": epoch, "topics": topics}
     return like._replace(body={**body, **({"forgottenTopicsData": forgotten} if forgotten else {})})

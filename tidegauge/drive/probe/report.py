@@ -62,6 +62,7 @@ def _failure_lines(outcome: CheckOutcome) -> Iterable[str]:
     Request and response are given in words and in hex.
     """
     check = outcome.check
+    # A check may have no rule; `source` is Kafka's class and method.
     yield f"FAIL {check.id}   {' '.join(filter(None, (check.rule, check.source)))}"
     yield f"  {check.says}"
     if check.rule:
@@ -158,6 +159,7 @@ def probe_results(run: ProbeRun, target: str) -> RunResults:
     rules = {rule: counts_of(rule_verdicts) for rule, rule_verdicts in verdicts.items()}
     failed = [outcome for outcome in run.outcomes if outcome.verdict is CheckVerdict.FAIL]
     failures = tuple(f"{outcome.check.id}: {outcome.says}" for outcome in failed)
+    # 3, the exit code of a run in which no check was decided, is the third.
     verdict = {0: PASS, 1: FAIL}.get(run.exit_code, UNDECIDED)
     return RunResults("probe", target or run.place, verdict, run.exit_code, rules, failures)
 
@@ -169,7 +171,7 @@ def write_probe_junit(run: ProbeRun, path: Path, tool: str) -> None:
 
 
 def _junit_case(outcome: CheckOutcome) -> JUnitCase:
-    """Return the test case of a check, named by its rule and id; a check that could not be decided is skipped."""
+    """Return the test case of a check, named by its rule ("wire" for none) and id; one that is in OPEN is skipped."""
     classname, name = f"tidegauge.probe.{outcome.check.rule or 'wire'}", outcome.check.id
     if outcome.verdict is CheckVerdict.FAIL:
         details = "\n".join(map(visible, _failure_lines(outcome)))

@@ -93,7 +93,10 @@ NO_SECURITY = ClientSecurity()
 
 
 def secured(seconds: float, security: ClientSecurity = NO_SECURITY) -> SecureDial:
-    """Return a dial for connections that wait at most so many seconds for anything."""
+    """Return a dial for secured connections, which wait at most so many seconds for anything.
+
+    `security`: their TLS and credentials, by default neither.
+    """
 
     def dial(address: str, port: int, name: str) -> Wire:
         """Connect and authenticate; close the connection if that fails."""
@@ -121,17 +124,18 @@ def authenticate(wire: Wire, credentials: Credentials) -> None:
 
 def _authenticate(wire: Wire, credentials: Credentials) -> None:
     """Exchange the messages of the SASL mechanism until it is done. Raises WireError where the broker refuses."""
-    handshake = _response(wire, WireRequest("SaslHandshake", 1, {"mechanism": credentials.mechanism}), 1)
+    handshake = _request(wire, WireRequest("SaslHandshake", 1, {"mechanism": credentials.mechanism}), 1)
     if handshake["errorCode"]:
         raise WireError(
             f"error {handshake['errorCode']}; the broker has the mechanisms {', '.join(handshake['mechanisms'])}"
         )
     messages = _plain(credentials) if credentials.mechanism == "PLAIN" else _scram(credentials)
-    # The generator is sent each response of the broker, yields the next message, and ends when the mechanism is done.
+    # The generator is sent each response of the broker, yields the next message, and ends when the mechanism is done. The
+    # handshake had correlation id 1; each message has the next one.
     message, correlation_id = next(messages), 1
     while True:
         correlation_id += 1
-        response = _response(wire, WireRequest("SaslAuthenticate", 1, {"authBytes": message}), correlation_id)
+        response = _request(wire, WireRequest("SaslAuthenticate", 1, {"authBytes": message}), correlation_id)
         if response["errorCode"]:
             raise WireError(f"error {response['errorCode']}, {response['errorMessage']}")
         try:
@@ -140,7 +144,7 @@ def _authenticate(wire: Wire, credentials: Credentials) -> None:
             return
 
 
-def _response(wire: Wire, call: WireRequest, correlation_id: int) -> WireMessage:
+def _request(wire: Wire, call: WireRequest, correlation_id: int) -> WireMessage:
     """Send a request and return its response. Raises OSError, EOFError or WireError."""
     wire.send(request_frame(shipped_messages(), call, correlation_id, CLIENT))
     response, _ = read_response(shipped_messages(), call, correlation_id, wire.receive())
@@ -180,20 +184,23 @@ def security_in(path: str) -> ClientSecurity:
     protocol = options.get("security.protocol", "PLAINTEXT").upper()
     if protocol not in PROTOCOLS:
         raise wrong("security.protocol", f"one of {', '.join(PROTOCOLS)}", shown(protocol))
+    # The parts of a protocol's name are independent of each other: SASL for credentials, SSL for TLS.
     credentials = tls = None
     if protocol.startswith("SASL"):
+        # GSSAPI, which Kafka's clients take by default, is none of these.
         mechanism = options.get("sasl.mechanism", "GSSAPI")
         if mechanism not in MECHANISMS:
             raise wrong("sasl.mechanism", f"one of {', '.join(MECHANISMS)}", shown(mechanism))
         # Kafka's clients have username and password in the JAAS configuration, librdkafka as sasl.username, sasl.password.
         login = {**options, **_jaas_options(options["sasl.jaas.config"])} if "sasl.jaas.config" in options else options
         username, password = (login.get(name, login.get(f"sasl.{name}", "")) for name in ("username", "password"))
-        # PLAIN separates the two by a zero byte.
+        # Both are needed. PLAIN separates them by a zero byte, so neither may have one.
         if not username or not password or "\0" in username + password:
             example = 'org.apache.kafka..LoginModule required username="U" password="P";'
             raise wrong("sasl.jaas.config", f"{example} (or sasl.username and sasl.password)", "no such user and password")
         credentials = Credentials(mechanism, username, password)
     if protocol.endswith("SSL"):
+        # Kafka's clients also read Java's own formats, which Python cannot.
         for store in ("truststore", "keystore"):
             kind = options.get(f"ssl.{store}.type", "PEM").upper()
             if kind != "PEM":
@@ -236,6 +243,7 @@ def _jaas_options(jaas: str) -> Mapping[str, str]:
 
     Returns none if it is not written like that.
     """
+    # The first two tokens are the class of the module and its flag (`required`), the last is the sign ;.
     tokens = list(_jaas_tokens(jaas))
     assignments, end = tokens[2:-1], tokens[-1:]
     # Three tokens an option: its name, "=", its value.
@@ -316,6 +324,7 @@ def staying_with(host: str, dial: SecureDial, *, follow_metadata: bool) -> Dial:
 
     def dial_if_allowed(named: str, port: int) -> Wire:
         """Connect to `named`, the host that the user or Metadata names. Raises OSError if that is refused, or fails."""
+        # With errno 0, which is none, the text is the error's `strerror`.
         if not follow_metadata and named.lower() != host.lower():
             raise OSError(0, f"Metadata names the host {shown(named)}, not {host}; --follow-metadata goes there")
         if named.lower() == host.lower():

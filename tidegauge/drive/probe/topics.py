@@ -125,6 +125,7 @@ class Cleanup:
             self.left[name] = str(problem)
             return False
         self.left[name] = GRANTED if code == errors.NONE else error_text(code)
+        # Only a topic that exists can be deleted: its creation will not happen later.
         if code == errors.NONE:
             self._uncertain.discard(name)
         return code == errors.NONE or code in NOT_FINAL
@@ -144,6 +145,7 @@ class Cleanup:
         if not is_named and (is_late or name not in self._uncertain):
             del self.left[name]
             return True
+        # A deletion that was granted is only waited for. Any other is requested again, unless it is refused for good.
         return is_late or (self.left[name] != GRANTED and not self._request_deletion(name))
 
 
@@ -215,7 +217,7 @@ class Topics:
     def ready(self, name: str, behind: int = UNDEFINED) -> ProbePartition:
         """Return the partition of a topic as soon as its leader serves it, in a leader epoch greater than `behind`.
 
-        Raises NeverReadyError if that takes too long.
+        By default in any epoch. Raises NeverReadyError if that takes too long.
         """
 
         def serving() -> ProbePartition | None:
@@ -225,8 +227,9 @@ class Topics:
             partitions = topic["partitions"][:1] if topic["errorCode"] == errors.NONE else []
             if partitions:
                 self._cleanup.created(name)
-            # Before Metadata version 7 there is no leader epoch.
+            # Before Metadata version 7 there is no leader epoch, and later an unknown one is -1: both count as epoch 0.
             epoch = max(partitions[0].get("leaderEpoch", 0), 0) if partitions else UNDEFINED
+            # No such topic yet, no leader (-1), or still the one before the election that is waited for.
             if not partitions or partitions[0]["leaderId"] < 0 or epoch <= behind:
                 return None
             connection = self._connection_to(partitions[0]["leaderId"], metadata["brokers"])
@@ -258,6 +261,7 @@ class Topics:
         if name not in self.first.versions:
             raise UndecidedError(f"leaders could not be changed: ApiVersions does not offer {name}")
         call = WireRequest(name, self.first.versions[name].stop - 1, {**body, "timeoutMs": 10_000})
+        # ElectLeaders in version 0 has no error code for the whole response.
         self._send_to_controller(call, lambda response: int(response.get("errorCode", errors.NONE)))
 
     @property
@@ -281,6 +285,7 @@ class Topics:
                 connection.close()
 
     def _all_connections(self) -> Iterable[BrokerConnection]:
+        """Return the connection to the user's broker, and those to brokers that Metadata named."""
         return (self.first, *self._connections.values())
 
     def _request_creation(self, name: str, config: Mapping[str, str], replicas: list[int] | None) -> None:
@@ -303,6 +308,7 @@ class Topics:
             code = self._send_to_controller(WireRequest("CreateTopics", version, body), _error_code_in("topics"))
         except (NoResponseError, KeyboardInterrupt) as problem:
             unanswered = any(connection.unanswered for connection in self._all_connections())
+            # The broker may have read the request: the topic may be created at any time until the response.
             if unanswered:
                 self._cleanup.uncertain(name)
             # A response that cannot be read fails the check `versions.create-topics`. The other checks are about other
@@ -339,7 +345,7 @@ class Topics:
     def _serves(self, partition: ProbePartition) -> bool:
         """Return whether the leader serves the partition: Metadata may name it before it knows itself that it leads."""
         call = partition.list_offsets(LATEST)
-        # Given the current leader epoch, a broker that still has older metadata refuses (KIP-320).
+        # Given the current leader epoch, which version 4 can carry, a broker with older metadata refuses (KIP-320).
         if call.version >= 4:
             call = partition.list_offsets(LATEST, current=partition.epoch)
         return single_entry(partition.connection.request(call), "topics", "partitions")["errorCode"] not in NOT_YET

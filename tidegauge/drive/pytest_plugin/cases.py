@@ -71,6 +71,7 @@ def path_cases(
     for suspect, case in telling_paths(profile, capabilities).by_suspect.items():
         cases[f"distinguishing/{suspect}"].append(case)
     for number in range(walks):
+        # The number of the first walk in the same case.
         first = number - number % WALKS_PER_CASE
         cases[f"walks/{seed}/{first}-{first + WALKS_PER_CASE - 1}"].append(walk(seed, number, profile, capabilities))
     return cases
@@ -142,7 +143,7 @@ class Suite:
     def _by_rule(self) -> Mapping[str, Difference[BrokerCase]]:
         """The shortest difference for each rule that decides one, by the rule's id. Plays the paths of all cases."""
         differences = [difference for case in self.paths for difference in self._differences(case)]
-        # Differences of one kind are alike: a few of the shortest show which rules decide there.
+        # Differences of one kind are alike: a few of the shortest show which rules decide there (`at` is a step's number).
         samples = [
             difference
             for alike in by_kind(differences).values()

@@ -158,13 +158,14 @@ _RESULT: Mapping[str, tuple[ValueCheck, str]] = {
     "records": (_list_of(_tuple_of(3)), "a list of [base offset, last offset, leader epoch]"),
     "diverging": (_null_or(_tuple_of(2)), "null, or [epoch, end offset]"),
 }
-
-
 """By field of a result, its check, and its form in words."""
 
 
 def _are_requests(value: Any) -> bool:
-    """Return whether a value is an object of requests by peer: fetches, or OffsetsForLeaderEpoch requests."""
+    """Return whether a value is an object of requests by peer: fetches, or OffsetsForLeaderEpoch requests.
+
+    The keys of JSON are strings: a peer is a number in ASCII digits.
+    """
     return isinstance(value, dict) and all(
         peer.isascii() and peer.isdecimal() and (_FETCH(request) or _EPOCH_REQUEST(request))
         for peer, request in value.items()
@@ -232,8 +233,9 @@ def parse_report(fields: dict[str, Any], step: Step | None, capabilities: Capabi
 def _check_result(value: Any, step: Step | None, line: bytes, where: str) -> None:
     """Check that the result in a report is one of its step, None for the opening. Raises DrivenProgramError."""
     fields = STEPS[step[0]].result if step else ()
-    # A session may leave the partition out; a fetch may wait; the response to an append with acks=all is in `produced`.
+    # A session may leave the partition out; a fetch may wait; the response to an append with acks=all (-1) is in `produced`.
     may_be_null = step is not None and (step[0] in IN_SESSION | MAY_WAIT or step == ("append", -1))
+    # A step without fields of a result is no request.
     if value is None and (not fields or may_be_null):
         return
     if not fields:

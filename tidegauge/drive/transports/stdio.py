@@ -115,6 +115,7 @@ class Program:
 
     def how_it_ended(self) -> str:
         """Return how the program ended, or that it has only closed its stdout."""
+        # A program that ends closes its stdout a moment before there is an exit code.
         try:
             return f"it ended with exit code {self._process.wait(1.0)}"
         except subprocess.TimeoutExpired:
@@ -207,6 +208,7 @@ class StdioNode:
         """
         program = self._program
         deadline = time.monotonic() + self._timeout
+        # Until a whole line has been read.
         while (end := self._in.find(b"\n")) < 0:
             if len(self._in) > LONGEST_LINE:
                 self._lines += 1

@@ -54,7 +54,8 @@ class Cursor:
         Raises IndexError for more than MOST_ELEMENTS in a message, or for more than there are bytes left.
         """
         self.elements += size
-        # An element takes a hundred times its bytes in memory, and a frame of the largest size could hold millions.
+        # An element takes a hundred times its bytes in memory, and a frame of the largest size could hold millions. It takes
+        # at least one byte.
         if self.elements > MOST_ELEMENTS or size > len(self.data) - self.at:
             raise IndexError(f"an array of {size:,} elements")
 
@@ -103,6 +104,7 @@ def _fixed(form: str) -> Codec:
     packed = struct.Struct(form)
 
     def write(out: bytearray, value: Any) -> None:
+        """Append the number. Raises struct.error when it does not fit."""
         out += packed.pack(value)
 
     def read(cursor: Cursor) -> Any:
@@ -111,6 +113,7 @@ def _fixed(form: str) -> Codec:
         cursor.at += packed.size
         return value
 
+    # Without the sign for the byte order, so that `_numbers` can join several.
     return Codec(write, read, form[1:])
 
 
@@ -276,8 +279,9 @@ class Compiler:
 
     def struct(self, definitions: Iterable[Definition]) -> Codec:
         """Return the codec of a struct with the fields in `definitions`, of which this version may have some only."""
+        # `fields`: those that this version has. `absent`: those of other versions only, by name; None if such a value may be
+        # dropped, else a function for the default.
         fields, absent = [], {}
-        # `absent`: fields of other versions, by name; None if such a value may be dropped, else a function for the default.
         for definition in definitions:
             name, default = _name(definition), self._default(definition)
             if self._has(definition):
@@ -287,6 +291,7 @@ class Compiler:
                 absent[name] = None if definition.get("ignorable", False) else default
         parts = _parts([field for field in fields if field.tag is None])
         tagged_fields = {field.tag: field for field in fields if field.tag is not None}
+        # As bytes, since a tagged field is left out if it would be encoded as its default.
         defaults = {tag: _encode(field, field.default()) for tag, field in tagged_fields.items()}
         names = {field.name for field in fields}
         where, flexible = f"{self._message} version {self._version}", self._flexible
@@ -374,9 +379,11 @@ def _single(field: _Field) -> _Part:
     name, codec, default, _ = field
 
     def write(out: bytearray, value: WireMessage) -> None:
+        """Append the field's value, or its default where the message does not have it."""
         codec.write(out, value[name] if name in value else default())
 
     def read(cursor: Cursor, value: WireMessage) -> None:
+        """Read the field and set it in the message."""
         value[name] = codec.read(cursor)
 
     return _Part(write, read)
@@ -477,6 +484,7 @@ def _nullable(inner: Codec) -> Codec:
             inner.write(out, value)
 
     def read(cursor: Cursor) -> Any:
+        """Read the byte, and the struct unless it is -1."""
         return None if cursor.take(1) == b"\xff" else inner.read(cursor)
 
     return Codec(write, read)

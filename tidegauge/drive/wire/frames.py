@@ -87,6 +87,7 @@ def read_response(messages: Messages, request: WireRequest, correlation_id: int,
 
 def shared_versions(messages: Messages, api_versions: WireMessage) -> Mapping[str, range]:
     """Return, by request name, the versions that both `messages` and the broker (its response to ApiVersions) have."""
+    # By request name, as ranges, which end before their `stop`; empty where no version is shared.
     shared = {}
     for api in api_versions["apiKeys"]:
         with suppress(WireError):  # a request that the definitions of this side do not have
@@ -308,7 +309,7 @@ class Listener:
     async def _respond(self, data: bytes) -> bytes:
         """Return the frame of the response to a request, whose frame is `data`."""
         key, version, correlation_id, client_id_size = _REQUEST_HEADER.unpack_from(data)
-        # A client id may be null, which is length -1.
+        # The body is after the client id, which may be null: length -1.
         position = _REQUEST_HEADER.size + max(client_id_size, 0)
         messages, name = self._messages, self._messages.api_name(key)
         if name == API_VERSIONS:
@@ -334,5 +335,6 @@ class Listener:
     def _encode(self, name: str, version: int, correlation_id: int, body: WireMessage) -> bytes:
         """Return a response as a frame; that of ApiVersions always has the oldest header (KIP-511)."""
         flexible = name != API_VERSIONS and self._messages.is_flexible(f"{name}Response", version)
+        # The header of a flexible version ends with its tagged fields: none.
         head = struct.pack(">i", correlation_id) + (b"\0" if flexible else b"")
         return _framed(head + self._messages.write(f"{name}Response", version, body))

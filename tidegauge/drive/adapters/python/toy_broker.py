@@ -43,6 +43,7 @@ class ToyReplica:
             return UNDEFINED, UNDEFINED
         if epoch == self.cache[-1][0]:
             return epoch, len(self.log)
+        # An epoch before all that are in the cache ends where the first of those begins.
         if epoch < self.cache[0][0]:
             return epoch, self.cache[0][1]
         known_epoch = max(e for e, _ in self.cache if e <= epoch)
@@ -86,14 +87,19 @@ class ToyReplica:
             return
         self.epoch_start = UNDEFINED
         if newer:
+            # Without an epoch cache it has to truncate before it fetches: `ask`.
             self.truncates = not self.cache
             self.source = leader if leader != UNDEFINED else None
             self.fetching = (leader_epoch, len(self.log)) if self.source else None
 
     def raise_hw(self) -> None:
-        """Raise the high watermark to the lowest log end of the ISR and of the members that are proposed for it."""
+        """Raise the high watermark to the lowest log end of the ISR and of the members that are proposed for it.
+
+        Not while the ISR has fewer members than `min_isr`, or than all replicas where those are fewer.
+        """
         if self.leader == ME and len(self.isr) >= min(self.min_isr, 1 + len(self.peers)):
             counted = {*self.isr, *(self.proposed or ())} - {ME}
+            # A follower that has not fetched yet has no known log end, and holds the high watermark back.
             self.hw = max(self.hw, min([len(self.log), *(self.ends.get(b, UNDEFINED) for b in counted)]))
 
     # -- leader
@@ -127,6 +133,7 @@ class ToyReplica:
         response: dict[str, object] = {"error": 0, "hw": self.hw, "log_start": 0, "records": [], "diverging": None}
         if last_fetched_epoch != UNDEFINED:
             epoch, end = self.end_of(last_fetched_epoch)
+            # An epoch that this leader does not know.
             if epoch == UNDEFINED:
                 return {"error": OUT_OF_RANGE}
             if epoch < last_fetched_epoch or end < fetch_offset:
@@ -135,9 +142,11 @@ class ToyReplica:
             return {"error": OUT_OF_RANGE}
         known = self.ends.get(peer, UNDEFINED)
         self.ends[peer] = fetch_offset
+        # A follower may join when it has all that is committed, and all that there was when this epoch began.
         caught_up = self.epoch_start != UNDEFINED and fetch_offset >= max(self.hw, self.epoch_start)
         if may_join and caught_up and self.proposed is None and peer not in self.isr:
             self.propose([*self.isr, peer])
+        # The same offset again moves nothing.
         if fetch_offset != known:
             self.raise_hw()
         records = [[o, o, e] for o, e in enumerate(self.log) if o == fetch_offset]
@@ -168,6 +177,7 @@ class ToyReplica:
         if error == 0 and partition_epoch >= self.partition_epoch:
             self.isr, self.partition_epoch, self.proposed = isr, partition_epoch, None
             self.raise_hw()
+        # After an error that is none of these two metadata comes, and decides.
         elif error == INELIGIBLE:
             self.proposed = None
         elif error == UNKNOWN_SERVER_ERROR:
@@ -237,11 +247,13 @@ class ToyReplica:
 
         The leader has responded that `leader_epoch` ends at `leader_end`. AbstractFetcherThread#getOffsetTruncationState.
         """
+        # The leader knows no end: there is nothing to compare.
         if leader_end == UNDEFINED:
             return len(self.log)
         epoch, end = self.end_of(leader_epoch)
         if leader_epoch == UNDEFINED or epoch == UNDEFINED:
             return min(leader_end, len(self.log))
+        # This log may have only an earlier epoch: then it agrees up to that one's end at most.
         return min(end, len(self.log)) if epoch != leader_epoch else min(end, leader_end, len(self.log))
 
     def reset(self, _leader_start: int, leader_end: int) -> None:
@@ -252,7 +264,10 @@ class ToyReplica:
     # -- process
 
     def crash(self, hw: int, log_end: int) -> None:  # noqa: ARG002
-        """End the process, and start it again with what is on disk."""
+        """End the process, and start it again with what is on disk: all of the log, and this high watermark.
+
+        `log_end` is the log's end: a crash that loses records is only for brokers that promise so.
+        """
         self.forget()
         # Recovery reads the log, and adds epochs above those in the cache.
         for offset, epoch in enumerate(self.log):

@@ -3,6 +3,9 @@
 A function of this file makes the requests of one check, whose sentence stands in the table at the end: as a script, which
 yields Expectations (a request and the fields that its response must have) and is sent the fields of each response.
 `fixtures.fresh()` is an empty partition of one replica, `replicated()` one of two replicas.
+
+A ProbePartition knows what its log must have: `end` (the log end), `batches` (a pair of base and last offset each). Its
+methods make requests; `appended` counts a batch as written. `next_batch` encodes its next batch.
 """
 
 from collections.abc import Callable

@@ -2,7 +2,11 @@
 
 A function of this file makes the requests of one check, whose sentence stands in the table at the end: as a script, which
 yields Expectations (a request and the fields that its response must have) and is sent the fields of each response, or as a
-single Expectation. `fixtures.fresh()` is an empty partition for the running check alone.
+single Expectation. `fixtures.fresh()` is an empty partition for the running check alone, `absent()` one of a topic that does
+not exist.
+
+A ProbePartition knows what its log must have: `end` (the log end), `batches`, `epochs` (one per batch), `epoch` (today's
+leader's); `appended` counts a record as written. `next_batch` encodes its next batch, after `change` has altered it.
 """
 
 from collections.abc import Callable
@@ -28,6 +32,7 @@ def _epoch_is_the_leaders(fixtures: Fixtures) -> Script:
     """Expect that a leader writes its own epoch into a batch, whatever the producer wrote there."""
     # The checksum of a batch does not cover the leader epoch, so a producer can send any.
     partition = fixtures.fresh()
+    # None, as a producer sends it, and one that is not the leader's.
     for epoch in (UNDEFINED, partition.epoch + 5):
         records = bytearray(next_batch(partition))
         records[EPOCH_AT : EPOCH_AT + 4] = epoch.to_bytes(4, "big", signed=True)
@@ -82,7 +87,7 @@ def _flip_bit(position: int) -> BatchMaker:
 
 
 def _control_batch(partition: ProbePartition) -> bytes:
-    """Return the next batch, marked as a control batch."""
+    """Return the next batch, marked as a control batch, which no client may send."""
     return next_batch(partition, change=lambda batch: batch._replace(attributes=CONTROL))
 
 
@@ -97,7 +102,7 @@ def _too_many_offsets(partition: ProbePartition) -> bytes:
 
 
 def _two_batches(partition: ProbePartition) -> bytes:
-    """Return the next batch twice."""
+    """Return the next batch twice: a request may have one batch only."""
     return next_batch(partition) * 2
 
 
@@ -107,9 +112,10 @@ def _torn(partition: ProbePartition) -> bytes:
 
 
 def _large(partition: ProbePartition) -> bytes:
-    """Return a batch with a record of 4,000 bytes."""
+    """Return a batch with a record of 4,000 bytes, more than its topic allows (max.message.bytes)."""
 
     def filled(batch: RecordBatch) -> RecordBatch:
+        """Return the batch with a large value in its only record."""
         return batch._replace(records=(batch.records[0]._replace(value=bytes(4000)),))
 
     return next_batch(partition, change=filled)
@@ -126,7 +132,8 @@ def _unknown_topic(fixtures: Fixtures) -> Expectation:
 def _unknown_id(fixtures: Fixtures) -> Expectation:
     """Expect that a topic id that no topic has is refused."""
     absent = fixtures.absent()
-    call = absent.produce(next_batch(absent), version=absent.version("Produce", BY_NAME + 1))
+    # From the version after BY_NAME on a request names topics by id alone.
+    call = absent.produce(next_batch(absent), version=absent.version("Produce", least=BY_NAME + 1))
     return Expectation(absent.connection, call, {"errorCode": errors.UNKNOWN_TOPIC_ID})
 
 
@@ -145,6 +152,7 @@ def _no_offset(fixtures: Fixtures) -> Script:
     # That the batch is not refused is the failure of another check.
     if fields["errorCode"] == errors.NONE:
         raise UndecidedError("a batch for a partition that is not there is not refused: there is no refusal to look at")
+    # The error itself may be any.
     yield Expectation(partition.connection, call, {"baseOffset": UNDEFINED})
 
 

@@ -2,7 +2,8 @@
 
 A function of this file makes the requests of one check, whose sentence stands in the table at the end: as a script, which
 yields Expectations (a request and the fields that its response must have) and is sent the fields of each response, or as a
-single Expectation. The low watermark in a response is the log start after the deletion.
+single Expectation. The low watermark in a response is the log start after the deletion. A ProbePartition knows what its log
+must have (`start`, `end`: the log end, `batches`), and makes requests about it; a script sets `start` after a deletion.
 """
 
 from collections.abc import Callable

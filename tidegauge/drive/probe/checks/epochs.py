@@ -3,6 +3,10 @@
 The expected responses are computed by `impl.rules.end_offset_for` and `fetch_decision` from what was written. A script
 yields Expectations, each a request and the fields that its response must have. The checks share the partitions
 `Fixtures.log` (one leader epoch), `moved` (records deleted) and `epochs` (four leader epochs).
+
+A ProbePartition knows what its log must have: `start`, `end` (the log end), `batches` (a pair of base and last offset each),
+`epoch` (its leader's), `entries` (the epoch cache: epochs, start offsets). Its methods make requests about it, in which
+`last` is the last fetched epoch, `current` the current leader epoch.
 """
 
 from collections.abc import Callable, Iterable
@@ -80,6 +84,7 @@ def _all_fetches(partition: ProbePartition) -> Iterable[tuple[int, int]]:
     """Return (last fetched epoch, offset) for each epoch, at each offset near which the response may change."""
     # Those are the offsets where the log or an epoch begins or ends, and one offset before and after each.
     bounds = {0, partition.end, *partition.entries.starts, partition.start}
+    # But no negative offset: that is the one before 0.
     offsets = sorted({bound + step for bound in bounds for step in (-1, 0, 1)} - {-1})
     return [(epoch, offset) for epoch in _all_epochs(partition) for offset in offsets]
 
@@ -221,7 +226,10 @@ KINDS = (
 
 
 def _fencing_checks() -> tuple[Check, ...]:
-    """Return the checks of each request of REQUESTS, in each of KINDS and with older epochs; and one of a fetch."""
+    """Return the checks of each request of REQUESTS, in each of KINDS and with older epochs; and one of a fetch.
+
+    A Check is (id, rule, Kafka's method, sentence, script, lowest versions that it needs).
+    """
     checks = []
     for name, request, least_version, make_request in REQUESTS:
         needs = {request: least_version}
@@ -238,6 +246,7 @@ def _fencing_checks() -> tuple[Check, ...]:
             )
         says = "A request of an older epoch is refused with FENCED_LEADER_EPOCH."
         checks.append(Check(f"fencing.{name}-older", "FENCE-01", FENCING, says, _older(make_request), needs))
+    # One check about the order of two checks in the leader, which only a fetch has.
     says = "A fenced fetch is refused before the logs are compared."
     checks.append(
         Check("fencing.before-divergence", "FENCE-01", "Partition#readRecords", says, one_request(_diverging), {"Fetch": 12})
@@ -247,6 +256,7 @@ def _fencing_checks() -> tuple[Check, ...]:
 
 def _expect_error(partition: ProbePartition, make_request: RequestMaker, epoch: int) -> Expectation:
     """Expect the error, or none, that a request with `epoch` as the current leader epoch must get."""
+    # By the rule of `impl`: the replica leads (`serves`), and compares leader epochs (`fences`, KIP-320).
     error = request_error(epoch, partition.epoch, serves=True, fences=True)
     return Expectation(partition.connection, make_request(partition, epoch), {"errorCode": error})
 
@@ -255,6 +265,7 @@ def _above_leader_epoch(make_request: RequestMaker, distance: int) -> Callable[[
     """Return a function that makes a request whose leader epoch is `distance` above the leader's."""
 
     def expectation(fixtures: Fixtures) -> Expectation:
+        """Expect of such a request on the shared log what its epoch deserves: an error, or none at distance 0."""
         partition = fixtures.log()
         return _expect_error(partition, make_request, partition.epoch + distance)
 

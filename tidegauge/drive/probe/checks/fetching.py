@@ -2,7 +2,13 @@
 
 A function of this file makes the requests of one check, whose sentence stands in the table at the end: as a script, which
 yields Expectations (a request and the fields that its response must have) and is sent the fields of each response, or as a
-single Expectation. `fixtures.log()` is a partition with ten records, one per batch; `fresh()` is an empty one.
+single Expectation. `fixtures.log()` is a partition with ten records, one per batch; `fresh()` is an empty one, `moved()` one
+whose log start has moved, `replicated()` an empty one of two replicas, `absent()` one of a topic that does not exist.
+
+A ProbePartition knows what its log must have: `start`, `end` (the log end), `batches` (a pair of base and last offset each),
+`epoch` (its leader's). Its methods make requests about it; `appended` counts a record as written. `map(partition_in, ..)`
+takes the fields of the partition out of responses. The fields `expected` of an Expectation may be None, where there must be
+no response: never here, so `or {}` changes nothing.
 """
 
 from tidegauge.drive.probe.check import Check, Expectation, FailedError, Script, one_request, partition_in
@@ -94,6 +100,7 @@ def _unassigned(fixtures: Fixtures, *, has_epoch: bool) -> Expectation:
     """Fetch as a replica that is not assigned, with the leader's epoch as the current one or without any."""
     partition = fixtures.log()
     epoch = partition.epoch if has_epoch else UNDEFINED
+    # The replica leads (`serves`), and compares leader epochs (`fences`, KIP-320).
     error = fetch_error(epoch, partition.epoch, serves=True, assigned=False, fences=True)
     return Expectation(partition.connection, partition.fetch(0, current=epoch, replica=UNUSED_ID), {"errorCode": error})
 
@@ -101,6 +108,7 @@ def _unassigned(fixtures: Fixtures, *, has_epoch: bool) -> Expectation:
 def _unknown_name(fixtures: Fixtures) -> Expectation:
     """Expect that a topic name that no topic has is refused."""
     absent = fixtures.absent()
+    # The newest versions name topics by id.
     version = absent.version("Fetch", at_most=BY_NAME)
     return Expectation(absent.connection, absent.fetch(0, version=version), {"errorCode": errors.UNKNOWN_TOPIC_OR_PARTITION})
 
@@ -108,9 +116,8 @@ def _unknown_name(fixtures: Fixtures) -> Expectation:
 def _unknown_id(fixtures: Fixtures) -> Expectation:
     """Expect that a topic id that no topic has is refused."""
     absent = fixtures.absent()
-    return Expectation(
-        absent.connection, absent.fetch(0, version=absent.version("Fetch")), {"errorCode": errors.UNKNOWN_TOPIC_ID}
-    )
+    # The newest version, which a fetch has by default, names topics by id alone: from 13 on, which the check needs.
+    return Expectation(absent.connection, absent.fetch(0), {"errorCode": errors.UNKNOWN_TOPIC_ID})
 
 
 def _unknown_partition(fixtures: Fixtures) -> Expectation:
@@ -142,6 +149,7 @@ def _below_the_high_watermark(fixtures: Fixtures) -> Script:
         # All three are sent at once: when the fetch is handled, the follower has not fetched the record yet.
         calls = (
             partition.produce(next_batch(partition), acks=1),
+            # For this consumer the latest offset is the log end, not the high watermark.
             partition.list_offsets(LATEST, replica=DEBUGGING_CONSUMER),
             partition.fetch(partition.end),
         )

@@ -2,7 +2,10 @@
 
 A function of this file makes the requests of one check, whose sentence stands in the table at the end: as a script, which
 yields Expectations (a request and the fields that its response must have), or as a single Expectation. `Fixtures.log` is a
-partition with ten records, one per batch, with growing timestamps; `fresh` is an empty one.
+partition with ten records, one per batch, with growing timestamps; `fresh` is an empty one, `absent` one of a topic that
+does not exist. A ProbePartition knows what its log must have: `start`, `end` (the log end), `epoch` (its leader's),
+`timestamps` (one per offset), `entries` (the epoch cache: epochs, start offsets). The fields `expected` of an Expectation
+may be None, where there must be no response: never here, so `or {}` changes nothing.
 """
 
 from collections.abc import Callable, Iterable
@@ -43,6 +46,7 @@ def _latest(choose: Callable[[Fixtures], ProbePartition], **arguments: int) -> C
     """
 
     def expectation(fixtures: Fixtures) -> Expectation:
+        """Expect the log end, up to which all is committed, and the epoch of today's leader."""
         partition = choose(fixtures)
         return _listed(partition, LATEST, partition.end, partition.epoch, **arguments)
 
@@ -50,9 +54,13 @@ def _latest(choose: Callable[[Fixtures], ProbePartition], **arguments: int) -> C
 
 
 def _earliest(choose: Callable[[Fixtures], ProbePartition], timestamp: int = EARLIEST) -> Callable[[Fixtures], Script]:
-    """Make the script that lists the earliest offset of the partition that `choose` returns."""
+    """Make the script that lists the earliest offset of the partition that `choose` returns.
+
+    `timestamp`: EARLIEST, or EARLIEST_LOCAL, which is the same without remote storage.
+    """
 
     def expectation(fixtures: Fixtures) -> Expectation:
+        """Expect the log start, and the leader epoch of the record there."""
         partition = choose(fixtures)
         return _listed(partition, timestamp, partition.start, epoch_for_offset(*partition.entries, partition.start))
 
@@ -71,7 +79,7 @@ def _by_timestamp(choose: Callable[[ProbePartition], Iterable[int]]) -> Callable
         partition = fixtures.log()
         for timestamp in choose(partition):
             # The log starts at 0: the index of a timestamp is the offset of its record.
-            offset = next((index for index, record in enumerate(partition.timestamps) if record >= timestamp), UNDEFINED)
+            offset = next((index for index, own in enumerate(partition.timestamps) if own >= timestamp), UNDEFINED)
             own_timestamp = partition.timestamps[offset] if offset != UNDEFINED else UNDEFINED
             epoch = epoch_for_offset(*partition.entries, offset) if offset != UNDEFINED else UNDEFINED
             expectation = _listed(partition, timestamp, offset, epoch)

@@ -2,7 +2,9 @@
 
 A script yields Expectations, each a request and the fields that its response must have. A ProducerScript is the part of it
 that one producer sends to one empty partition; after it, the log must have exactly the batches that were appended. Numbers
-are sequence numbers: that of a batch is the number of its first record, and each record counts one.
+are sequence numbers: that of a batch is the number of its first record, and each record counts one. A ProbePartition knows
+what its log must have: `end` is its log end, and `appended` counts a batch as written. Of a producer `appended` and
+`refused` return a batch with what is expected of it; `sent_before` sends one that only prepares the next.
 """
 
 from collections.abc import Callable
@@ -56,7 +58,7 @@ class _Producer:
         """Expect that a batch gets a response with the fields `expected`."""
 
         def numbered(batch: RecordBatch) -> RecordBatch:
-            """Return a batch as this producer sends it."""
+            """Return a batch with the id, the epoch and the sequence number of this producer."""
             return batch._replace(producer_id=self._id, producer_epoch=self.epoch + epoch, base_sequence=sequence)
 
         data = next_batch(self.partition, records, numbered)
@@ -67,7 +69,10 @@ ProducerScript = Callable[[_Producer], Script]
 
 
 def _sends(producer_script: ProducerScript) -> Callable[[Fixtures], Script]:
-    """Make the script of a check from the batches of a producer on an empty partition."""
+    """Make the script of a check from the batches that a producer sends to an empty partition.
+
+    `producer_script` is called with that producer, whose id and first epoch all checks share.
+    """
 
     def script(fixtures: Fixtures) -> Script:
         """Send the batches of the producer, then expect in the log those that were appended and no others."""
@@ -129,6 +134,7 @@ def _wraps(producer: _Producer) -> Script:
     # A producer whose earlier batches are gone may begin with any sequence number (KIP-360), but not on a log that never had
     # a record (KAFKA-15591).
     append_batch(producer.partition)
+    # A batch with the two greatest numbers; in the epoch that the check before this one has bumped to.
     producer.sent_before(SEQUENCES - 2, records=2, epoch=2)
     yield producer.appended(0, epoch=2)
 

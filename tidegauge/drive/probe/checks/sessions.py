@@ -4,6 +4,11 @@ A script yields an Expectation (a request and the fields that its response must 
 A full fetch names all partitions and may open a session; an incremental fetch is a request in one. Of the fields expected,
 REPORTED is the tuple of the partitions in the response; if it is a single one, all others are the fields of that partition.
 
+A ProbePartition knows what its log must have: `start`, `end` (the log end), `batches` (a pair of base and last offset each);
+`fetch` makes a fetch from an offset. `append_batch` writes one record to it, so that record is at `end - 1`. A ProbeSession
+makes the requests of a session: `next` the next incremental fetch, which names the given fetches, by default nothing; `at`
+the same with any session epoch; `closing` and `replaced` full fetches that end the session.
+
 Rules of this file
 
 1. A broker need not have sessions. Where it opens none, the checks of what happens in one are not supported.
@@ -71,6 +76,7 @@ def _refused(session: ProbeSession, call: WireRequest, code: int) -> Expectation
 
 def _read_fields(partition: ProbePartition, offset: int) -> WireMessage:
     """Return the fields of a response that reports one partition, read from an offset on."""
+    # From inside a batch the whole batch is returned.
     batches = [(base, last) for base, last in partition.batches if last >= offset]
     return {"highWatermark": partition.end, "logStartOffset": partition.start, "batches": batches}
 
@@ -112,7 +118,7 @@ def _opens(fixtures: Fixtures, partition: ProbePartition, call: WireRequest) -> 
 def _closed(fixtures: Fixtures) -> Script:
     """Expect that a session is gone after a full fetch with the final epoch."""
     partition, session = _begun(fixtures)
-    yield _full(partition, session.closing())
+    yield _full(partition, session.closing())  # names no partition
     yield _refused(session, session.next(), errors.FETCH_SESSION_ID_NOT_FOUND)
 
 
@@ -127,6 +133,7 @@ def _gone(fixtures: Fixtures) -> Script:
     """Expect that a full fetch that names a session that is gone, to close or to replace it, is served all the same."""
     partition, session = _begun(fixtures)
     session.connection.request(session.closing())
+    # Now that it is gone, the same request again.
     yield _full(partition, session.closing())
     yield from _opens(fixtures, partition, session.replaced())
 
@@ -134,6 +141,7 @@ def _gone(fixtures: Fixtures) -> Script:
 def _empty(fixtures: Fixtures) -> Script:
     """Expect that a session ends when its last partition is forgotten."""
     partition, session = _begun(fixtures)
+    # The response is in no session: none is left.
     yield _full(partition, session.next(forget=[partition]))
     yield _refused(session, session.next(), errors.FETCH_SESSION_ID_NOT_FOUND)
     session.is_open = False  # it need not be closed at the end
@@ -188,7 +196,8 @@ def _goes_on(fixtures: Fixtures) -> Script:
 def _by_name_or_by_id(fixtures: Fixtures) -> Script:
     """Expect that a session that began with topic ids refuses a fetch with topic names, and the other way round."""
     partition = fixtures.fresh()
-    by_id, by_name = partition.version("Fetch", 13), partition.version("Fetch", at_most=BY_NAME)
+    # Fetch names topics by id since version 13, by name up to BY_NAME.
+    by_id, by_name = partition.version("Fetch", least=13), partition.version("Fetch", at_most=BY_NAME)
     for opening_version, other_version in ((by_id, by_name), (by_name, by_id)):
         session = fixtures.session(partition.connection, partition.fetch(0, version=opening_version))
         call = partition.fetch(0, session=session.id, epoch=session.epoch, version=other_version)
@@ -211,6 +220,7 @@ def _records(fixtures: Fixtures) -> Script:
     """Expect new records in each response, until a request names a later offset: the session keeps the last one named."""
     partition, session = _begun(fixtures)
     append_batch(partition)
+    # Without `call` a fetch names nothing, so the session goes on at the offset before the new record.
     for _ in range(2):
         yield _expect_partitions(session, partition, **_read_fields(partition, partition.end - 1))
     yield _expect_partitions(session, call=session.next(partition.fetch(partition.end)))
@@ -275,13 +285,14 @@ def _each_time(
         """Open a session with the fetch, and expect the fields of the first response in two more, which name nothing."""
         partition = fixtures.log()
         session, wanted = fixtures.session(partition.connection, make_fetch(partition)), expected_fields(partition)
-        first = session_response(session.opened)
+        to_full_fetch = session_response(session.opened)
         # Rule 3 of this file.
-        if any(first.get(name) != value for name, value in wanted.items()):
-            raise UndecidedError(f"a full fetch is answered otherwise: {error_text(first['errorCode'])}")
+        if any(to_full_fetch.get(name) != value for name, value in wanted.items()):
+            raise UndecidedError(f"a full fetch is answered otherwise: {error_text(to_full_fetch['errorCode'])}")
         for _ in range(2):
             call = session.next()
-            expected = {"errorCode": wanted["errorCode"], "sessionId": session.id, REPORTED: first[REPORTED], **wanted}
+            reported = to_full_fetch[REPORTED]
+            expected = {"errorCode": wanted["errorCode"], "sessionId": session.id, REPORTED: reported, **wanted}
             yield Expectation(session.connection, call, expected)
 
     return script
@@ -295,6 +306,7 @@ def _diverging(partition: ProbePartition) -> WireMessage:
 
 def _fenced(partition: ProbePartition) -> WireMessage:
     """Return the fields of a response to a fetch with a current leader epoch that the leader does not know yet."""
+    # The epoch in the request, that of the leader; the replica leads, a consumer counts as assigned, epochs are compared.
     return {"errorCode": fetch_error(partition.epoch + 1, partition.epoch, serves=True, assigned=True, fences=True)}
 
 
@@ -303,12 +315,14 @@ def _turns(fixtures: Fixtures) -> Script:
     first, second = fixtures.pair()
     for partition in (first, second):
         append_batch(partition)
+    # One byte has room for no batch, but the first one is always returned (KIP-74).
     session = fixtures.session(first.connection, *(partition.fetch(0, max_bytes=1) for partition in (first, second)))
     call = session.next()
     # Values of REPORTED, each a tuple with one partition. Either may be first; from then on only the other may be next.
     both = {(partition.place(call.version),) for partition in (first, second)}
     allowed: Iterable[tuple[str]] = both
     for _ in range(TURNS):
+        # Each partition has one record, at offset 0, and stays there: no fetch names a later offset.
         fields = yield _expect_partitions(session, call=call, **{REPORTED: frozenset(allowed)}, batches=[(0, 0)])
         allowed, call = both - {fields[REPORTED]}, session.next()
 

@@ -2,6 +2,7 @@
 
 A script yields an Expectation (a request and the fields that its response must have) and is sent the fields of the response.
 Most scripts here send one kind of request in each version; a VersionedRequest makes it, for a partition and a version.
+A ProbePartition knows what its log must have (`start`, `end`: the log end, `batches`), and makes requests about it.
 """
 
 from collections.abc import Callable
@@ -38,14 +39,17 @@ def _every_version(name: str, make_request: VersionedRequest) -> Callable[[Fixtu
 
 
 def _fetch(partition: ProbePartition, version: int) -> tuple[WireRequest, ExpectedFields]:
+    """Return a fetch of the whole log."""
     return partition.fetch(0, version=version), {"batches": partition.batches, "highWatermark": partition.end}
 
 
 def _list_offsets(partition: ProbePartition, version: int) -> tuple[WireRequest, ExpectedFields]:
+    """Return a request for the latest offset, which is the log end: all is committed."""
     return partition.list_offsets(LATEST, version=version), {"offset": partition.end}
 
 
 def _offsets_for_leader_epoch(partition: ProbePartition, version: int) -> tuple[WireRequest, ExpectedFields]:
+    """Return a request for the end of the leader's own epoch, which is the log end."""
     return partition.offsets_for_leader_epoch(partition.epoch, version=version), {"endOffset": partition.end}
 
 
@@ -62,6 +66,7 @@ def _produce(partition: ProbePartition, version: int) -> tuple[WireRequest, Expe
 
 
 def _metadata(partition: ProbePartition, version: int) -> tuple[WireRequest, ExpectedFields]:
+    """Return a request for the metadata of the partition's topic."""
     return metadata_call([partition.name], version), {"name": partition.name}
 
 
@@ -74,11 +79,13 @@ def _create_topics(partition: ProbePartition, version: int) -> tuple[WireRequest
 
 
 def _delete_topics(partition: ProbePartition, version: int) -> tuple[WireRequest, ExpectedFields]:
+    """Return a request to delete a topic that does not exist: its refusal shows that the version is understood."""
     call = delete_topics_call(f"{partition.name}-absent", version)
     return call, {"errorCode": frozenset({errors.UNKNOWN_TOPIC_OR_PARTITION, errors.NOT_CONTROLLER})}
 
 
 def _delete_records(partition: ProbePartition, version: int) -> tuple[WireRequest, ExpectedFields]:
+    """Return a deletion up to offset 0, which deletes nothing."""
     return partition.delete_records(0, version=version), {"lowWatermark": partition.start}
 
 
@@ -101,7 +108,8 @@ def _newer(fixtures: Fixtures) -> Script:
     own_versions = connection.versions.get(API_VERSIONS, range(1))
     # As a newer client would: with the header and the body that the newest version has.
     newest = api_versions_call(shipped_messages().versions(f"{API_VERSIONS}Request").stop - 1)
-    fields = yield Expectation(connection, newest, {"errorCode": errors.UNSUPPORTED_VERSION}, FAR_VERSION)
+    fields = yield Expectation(connection, newest, {"errorCode": errors.UNSUPPORTED_VERSION}, claimed=FAR_VERSION)
+    # The refusal has to say at least how high the broker goes in ApiVersions itself.
     listed = [api for api in fields["apiKeys"] if api["apiKey"] == API_VERSIONS_KEY]
     if not listed or listed[0]["maxVersion"] < own_versions.stop - 1:
         raise FailedError(f"apiKeys: expected the versions of {API_VERSIONS}; seen {fields['apiKeys']}")
@@ -121,7 +129,7 @@ def _offered(fixtures: Fixtures) -> Script:
 def _closed(fixtures: Fixtures) -> Expectation:
     """Expect that a ListOffsets request in a version that is not offered ends the connection."""
     partition = fixtures.log()
-    return Expectation(partition.connection, partition.list_offsets(LATEST), CLOSED, FAR_VERSION)
+    return Expectation(partition.connection, partition.list_offsets(LATEST), CLOSED, claimed=FAR_VERSION)
 
 
 def _row(name: str, make_request: VersionedRequest) -> Check:

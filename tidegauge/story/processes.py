@@ -4,8 +4,10 @@ A method `say_KIND` gets every line of its kind of statement (a row of statement
 `say_fetch_error`), in order of time. It adds an entry to the story (`self.add`), counts the last one once more
 (`self.add_or_count`), or adds its line to an entry that another line began (`join`). `line.fields` has the values in the
 line by name, as text, `line.says` is its row, `line.order` its time in microseconds. `self.nodes[self.key(line)]` is what is
-known of the node that wrote it: most attributes are the last entry of a kind, None before there is one. A `mixed` line may
-be of one of several nodes. `marks` of an entry are notes for later lines, which no report shows.
+known of the node that wrote it: most attributes are the last entry of a kind, None before there is one. Its `phase` is "",
+"starting", "started" or "stopped"; `active`: one of its replicas leads or follows; `made`: the log directories that the
+start made. A `mixed` line may be of one of several nodes. `marks` of an entry are notes for later lines and for sentences,
+which no report shows.
 """
 
 import re
@@ -56,6 +58,7 @@ class Processes(StoryState):
         node.made = set()
         node.phase = "starting"
         key = self.key(line)
+        # Of the replicas of this node: the entries of its last process get no more lines, and its log ends may be old.
         for (_, whose), replica in self.replicas.items():
             if whose == key:
                 replica.loaded = replica.truncation = replica.fell = replica.reset = None
@@ -81,7 +84,8 @@ class Processes(StoryState):
         # 2.8 says so of a directory that it has just made, too.
         if directory is not None and directory in node.made:
             return
-        # 2.8 says so of an empty directory, too, which is unclean only if a log is recovered, or loaded, after it.
+        # 2.8 says so of an empty directory, too, which is unclean only if a log is recovered, or loaded, after it: see
+        # Truncations.say_loaded.
         if "Attempting" in line.text:
             start.marks.add("attempting")
             return
@@ -172,6 +176,7 @@ class Processes(StoryState):
             if change is not None and change.fields["accepted"] is None and line.order - change.order < TOGETHER:
                 change.fields |= {"accepted": False, "error": line.error}
                 join(change, line)
+        # A task that failed as its directory did is told by the entry of that.
         failures_near = self.nodes[self.key(line)].failed.values()
         if "java.io." in line.error and not any(line.order - failure.order < TOGETHER for failure in failures_near):
             self.add(line, "request_failed", error=line.error, task=line.fields["task"])
@@ -243,6 +248,7 @@ class Processes(StoryState):
         An entry's `cause` is the exception behind its line, or what a later line says more precisely.
         """
         node = self.nodes[self.key(line)]
+        # What the sentence says of the error, by the statement that the line is.
         error = line.fields.get("error", "").strip(" :") or None
         if "leader_end" in line.fields:
             leader_end, log_end = number(line.fields["leader_end"]), number(line.fields["log_end"])
@@ -263,6 +269,7 @@ class Processes(StoryState):
         if "already registered" in line.says.text:
             error = f"/brokers/ids/{line.node} is already registered in ZooKeeper"
         error = error or line.says.text.strip()
+        # Now the entry: a new one, or the last one, which this line may repeat or explain.
         # That it could not register is no entry of its own where its process ends by that.
         refused = node.unregistered
         if refused is not None and "NodeExists" in line.error and line.order - refused.order < TOGETHER:
@@ -299,6 +306,7 @@ class Processes(StoryState):
         """Tell why a directory failed: the first error at a file in it makes its broker give it up."""
         # `what` is what the broker did at the file, such as "flushing log for orders-0 in dir ".
         path, what = line.fields["directory"], line.fields["what"]
+        # It names a file, not the directory.
         if what.endswith("file "):
             folder = (PureWindowsPath if "\\" in path else PurePosixPath)(path)
             # A checkpoint lies in the directory, but that of leader epochs in a replica's folder, one below.
@@ -311,7 +319,10 @@ class Processes(StoryState):
         self.say_directory_failed(failed, f"{why}: {error}" if error else why)
 
     def say_io_error(self, line: SourcedLine) -> None:
-        """Tell a file that the system could not read or write, where no line of Kafka says of which directory it is."""
+        """Tell a file that the system could not read or write, where no line of Kafka says of which directory it is.
+
+        That is the folder of the file, or the one above if the file lies in a replica's folder.
+        """
         node = self.nodes[self.key(line)]
         failures_near = [*node.failed.values(), *([node.fatal] if node.fatal is not None else [])]
         if any(abs(line.order - failure.order) < TOGETHER for failure in failures_near):
@@ -355,7 +366,7 @@ class Processes(StoryState):
         leader = line.node if fields["state"] == "Leader" else optional(line, "leader")
         if leader is None:
             entry = self._without_leader(line, fields["epoch"])
-            # A candidate stands for election, unless say_quorum_attempt has counted that already.
+            # A candidate stands for election, unless say_quorum_attempt has counted that already (its mark: `attempted`).
             entry.fields["elections"] += fields["state"] == "Candidate" and "attempted" not in entry.marks
             entry.marks.discard("attempted")
             if fields["state"] == "Resigned" and "led" in fields:
@@ -366,6 +377,7 @@ class Processes(StoryState):
                 if name in fields:
                     entry.fields.setdefault(name, number(fields[name]))
             return
+        # It knows a leader: another one, or in another epoch, ends what was told of the last one.
         epoch, last = number(fields["epoch"]), node.quorum
         if last is None or (last.fields["leader"], last.fields["leader_epoch"]) != (leader, epoch):
             node.quorum = self.add(line, "quorum", leader=leader, leader_epoch=epoch)
@@ -376,7 +388,7 @@ class Processes(StoryState):
     def _without_leader(self, line: SourcedLine, epoch: str | None = None) -> StoryEntry:
         """Return the entry of the time in which a node knows no leader of the quorum, with this line; begin it if needed.
 
-        `epoch` is the one that the line has: `epochs` of the entry are the first and the last.
+        `epoch` is the one that the line has (None: it has none): `epochs` of the entry are the first and the last.
         """
         node = self.nodes[self.key(line)]
         entry = node.quorum

@@ -11,8 +11,10 @@ A method `say_KIND` gets every line of its kind of statement (a row of statement
 (`self.add_or_count`), or adds its line to an entry that another line began (`join`). `line.fields` has the values in the
 line by name, as text, `line.says` is its row, `line.order` its time in microseconds. `self.replica_of(line)` is what is
 known of its replica: `log_end` is where its log ended by the last line, and `ended` when that was so exactly (None: it may
-have grown since). Marks of a truncation are who printed its lines (`log`, `fetcher`, `warning`, `report`), `truncated` (it
-surely had an effect) and `doubtful` (a high watermark of KAFKA-14704).
+have grown since), `is_known`: its node has had it. `renew` begins another generation of a partition if its topic was created
+anew, `had` notes a high watermark for losses. Marks of a truncation are who printed its lines (`log`, `fetcher`, `warning`,
+`report`), `truncated` (it surely had an effect) and `doubtful` (a high watermark that its release may have raised just
+before, KAFKA-14704). Its `basis` is why it was done: `epoch`, `high watermark`, `reset`, `untold` or "".
 """
 
 from dataclasses import replace
@@ -32,7 +34,7 @@ class Truncations(StoryState):
     def say_loaded(self, line: SourcedLine) -> None:
         """Tell a log that is loaded at a start, with its offsets; a start that was attempting recovery was unclean."""
         replica = self.replica_of(line)
-        # Another topic id begins another generation, with another state of the replica.
+        # Another topic id begins another generation, with another state of the replica: so it is read again.
         self.renew(line, line.fields.get("topic_id"))
         replica = self.replica_of(line)
         offset = optional(line, "high_watermark") or None  # nearly every release prints 0, whatever it is
@@ -76,8 +78,8 @@ class Truncations(StoryState):
         node = self.nodes[self.key(line)]
         self.renew(line, None, anew=True)
         replica = self.replica_of(line)
-        # The node had this replica, and its directory was neither deleted nor moved: the log is gone. One that is made in
-        # another directory may be that of a broker that no line of this file names.
+        # The node had this replica in an earlier process (`starts`), and its directory was neither deleted nor moved: the
+        # log is gone. One that is made in another directory may be that of a broker that no line of this file names.
         directory = line.fields.get("directory")
         anew = replica.is_known and replica.loaded is None and node.starts > 1 and not line.mixed
         if anew and replica.directory in (None, directory) and not self.partitions[str(line.partition)].deleted:
@@ -152,7 +154,7 @@ class Truncations(StoryState):
     def say_truncation_reported(self, line: SourcedLine) -> None:
         """Tell a truncation by the report of LinkedIn's Kafka, which has all of it: from, to, and the high watermark."""
         entry = self._truncation(line, number(line.fields["to"]), "report", number(line.fields["from"]))
-        # The report has the one after the truncation: it counts only if no line gave the one before.
+        # The report has the high watermark after the truncation: it counts only if no line gave the one before.
         entry.fields["high_watermark"] = entry.fields["high_watermark"] or number(line.fields["high_watermark"])
         entry.basis = entry.basis or "epoch"
         relate(entry)
@@ -174,7 +176,7 @@ class Truncations(StoryState):
     def _truncation(self, line: SourcedLine, to: int, printer: str, end: int | None = None) -> StoryEntry:
         """Return the entry of a truncation to offset `to`: the one that other lines of it began, or a new one.
 
-        `printer` is who printed the line, `end` the log end before, where the line has it.
+        `printer` is who printed the line (a mark: see above), `end` the log end before, where the line has it.
         """
         entry = self._open_truncation(line, to, printer)
         replica = self.replica_of(line)
@@ -210,6 +212,7 @@ class Truncations(StoryState):
 
     def _fill(self, entry: StoryEntry, replica: ReplicaStory, line: SourcedLine, to: int) -> None:
         """Fill in what the lines before a truncation say: why the replica truncates, from where, its high watermark."""
+        # Why: a reset to the same offset just before, or, before KIP-101, what the log's line alone lets one conclude.
         reset = replica.reset
         if reset is not None and reset.fields["to"] == to and line.order - reset.order < TOGETHER:
             entry.basis, entry.fields["reason"], entry.fields["from"] = (
@@ -219,6 +222,7 @@ class Truncations(StoryState):
             )
         elif "Truncating log " in line.says.text and not self.releases.has_epochs(line):
             self._before_epochs(entry, replica, line, to)
+        # From where: the log end that is known, if it was so a short time ago and this removes something of it.
         is_fresh = replica.ended is not None and line.order - replica.ended < STALE
         if entry.fields["from"] is None and is_fresh and replica.log_end is not None and replica.log_end >= to:
             entry.fields["from"] = replica.log_end
@@ -231,7 +235,7 @@ class Truncations(StoryState):
     def _before_epochs(self, entry: StoryEntry, replica: ReplicaStory, line: SourcedLine, to: int) -> None:
         """Set why a log truncates before KIP-101: to its own high watermark as it becomes a follower, else out of range.
 
-        `untold` where neither fits.
+        `to` is the offset that it truncates to. The basis is `untold` where neither fits.
         """
         became_follower = replica.role_changed is not None and line.order - replica.role_changed < 2 * SECOND
         if replica.high_watermark is not None and to < replica.high_watermark and not became_follower:
@@ -273,7 +277,7 @@ class Truncations(StoryState):
         last = replica.fell
         fields = {"from": before, "to": after}
         if last is not None and last.fields["to"] == before and line.order - last.order < TOGETHER:
-            fields["continues"] = True  # one truncation is one fall, in two steps
+            fields["continues"] = True  # it goes on where the last one ended: one fall, in two steps
         replica.fell = self.add(line, "high_watermark_fell", line.partition, **fields)
         doubtful = self.releases.raises_before_truncation(line)
         if doubtful:
@@ -301,7 +305,10 @@ class Truncations(StoryState):
             self.add(of_dump, "dumped", line.partition, segment=segment, first=first, last=last, batches=batches)
 
     def say_dumped_batch(self, line: SourcedLine) -> None:
-        """Tell what a dump shows: offsets that are not there, batches that are invalid, epochs that go back."""
+        """Tell what a dump shows: offsets that are not there, batches that are invalid, epochs that go back.
+
+        reading.py gives only what is odd in a batch: a gap (`first` to before `end`), `invalid` (its offset), `epoch`.
+        """
         fields = line.fields
         of_dump = replace(line, partition=self.dumped.get(line.file), node=None, time="")  # the time is a record's
         if of_dump.partition in (None, METADATA_LOG):
@@ -369,7 +376,7 @@ class Truncations(StoryState):
             self._note_invalid(replica.corrupt, line)
 
     def _note_invalid(self, corrupt: StoryEntry, line: SourcedLine) -> None:
-        """Mark what came invalid from several leaders: what they have in common is the broker that fetched it."""
+        """Set `leaders` of what came invalid from several leaders: they have in common the broker that fetched it."""
         invalid, leader = self.nodes[self.key(line)].invalid, fetched_from(line.text)
         if leader is None or corrupt.node is None:
             return
@@ -386,8 +393,12 @@ class Truncations(StoryState):
 
 
 def relate(entry: StoryEntry) -> None:
-    """Set how a truncation lies to the high watermark before it: `below`, `not below`, `no effect` or `unknown`."""
+    """Set how a truncation lies to the high watermark before it: `below`, `not below`, `no effect` or `unknown`.
+
+    It is called again whenever a line adds to the truncation.
+    """
     begin, to, high_watermark = entry.fields["from"], entry.fields["to"], entry.fields["high_watermark"]
+    # Once a line has told one of these, it stays.
     if entry.fields["relation"] in ("no effect", "below"):
         return
     if begin is not None and begin <= to:

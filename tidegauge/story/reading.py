@@ -446,7 +446,7 @@ def _beside_the_last(file: ReadFile, batch: Fields) -> Fields:
 def _part_starts(lines: Sequence[str]) -> Iterator[int]:
     """Yield the number of each line that stands behind prose, a fence or a command: a part of a report begins there.
 
-    Prose has an empty line before or behind it, or is the first or the last line.
+    Prose is words with an empty line before or behind them.
     """
     for number, (before, line, after) in enumerate(zip(("-", *lines), lines, (*lines[1:], "-"), strict=False), 1):
         prose = (not before.strip() or not after.strip()) and _PROSE.match(line) and " " in line.strip()

@@ -5,7 +5,10 @@ Rules of this file
 1. Nothing here is a verdict: no exit code and no rule hangs on a story, and nothing is accused.
 2. What no line says is not told; an excerpt tells the same as the whole, or less.
 
-An *entry* is something that happened to a partition, or to a node; a *step* is a sentence that says what to do.
+An *entry* (StoryEntry: `kind`, `fields`, `order`, a time) is something that happened to a partition, or to a node. Its
+`marks` are notes that no report shows: `ended`, that state ended; `long`, it took long; `stopping`, the node was stopping;
+`deletion`, it is part of a topic's deletion; `called unclean`, its line says UNCLEAN. A *step* is a sentence that says what
+to do.
 """
 
 from collections import defaultdict
@@ -143,7 +146,7 @@ def happened(entry: StoryEntry) -> bool:
         # more than one election.
         open_end = not entry.marks & {"ended", "stopping"} and not entry.fields.get("resigned")
         return entry.fields["leader"] is None and (open_end or entry.fields["elections"] > 1)
-    # More than three times in a row: it has not passed.
+    # An error that does not pass by itself, or more than three times in a row: it has not passed.
     if entry.kind in PASSING:
         lasts = any(name in str(entry.fields.get("error")) for name in LASTING)
         return lasts or bool(entry.fields["times"] > 3)
@@ -169,7 +172,7 @@ def story_of(
         _add_cluster(story, cluster_files, len(clusters) > 1)
     named = () if selection is None else sorted(selection.topics | selection.partitions)
     if named and not any(entry.partition for entry in story.entries):
-        # A name that nobody has is mistyped: that nothing happened to it must not be told.
+        # A name that no line has is mistyped: that nothing happened to it must not be told.
         story.entries.clear()
         story.unseen = named
         problems.append(Problem("story", None, f"a line about {', '.join(named)}", "none", "check the name"))
@@ -180,6 +183,7 @@ def story_of(
 
 def _outermost(paths: Sequence[Path]) -> list[Path]:
     """Return the paths without those that are, or lie below, another one: a line read twice looks like two brokers."""
+    # By resolved path, so that links to one place are one.
     by_place: dict[Path, Path] = {}
     for path in paths:
         by_place.setdefault(path.resolve(), path)

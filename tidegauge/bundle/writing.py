@@ -188,7 +188,7 @@ class Redactor:
     def learn_file(self, path: str) -> None:
         """Learn the words in the path of a file that is cut: the lines of reports may name it (`acme-prod.log:17`).
 
-        Only parts with a digit or a sign are told from words of other kinds there.
+        A part without a digit, a dot or a dash may be any word there: in lines such a word stays.
         """
         self._files.update(part for part in path.split("/") if re.search(r"[\d._\-]", part))
         self.learn_path(path)

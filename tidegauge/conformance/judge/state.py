@@ -225,6 +225,7 @@ def allocate(options: Sequence[int], room: int, failures: int, past: int) -> Sta
     `options` are the values of row OPTION, by its columns.
     """
     n = options[BROKERS]
+    # Rows of each kind whose number depends on the run. A log has two; each broker has a log, and each term.
     sizes = (
         (AT_PAIRS, n * n),
         (AT_LOGS, 2 * (n + past)),
@@ -301,6 +302,7 @@ def forget(st: State, trace: int) -> None:
     # The columns before REGISTRATIONS are what the controller has registered.
     for k in range(REGISTRATIONS):
         st[PARTITION, k] = UNKNOWN
+    # Nothing registered, no node observed, nothing missed so far.
     for k in (REGISTRATIONS, OBSERVED, COMPLETE_FROM, ELECTIONS_UNOBSERVED, DELETIONS_UNOBSERVED):
         st[PARTITION, k] = 0
     st[PARTITION, FIRST_EPOCH] = UNKNOWN

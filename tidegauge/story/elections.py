@@ -7,14 +7,15 @@ Rules of this file
    partition epoch, is one less.
 
 A method `say_KIND` gets every line of its kind of statement (a row of statements.py; `fetch-error` goes to
-`say_fetch_error`), in order of time. It adds an entry to the story (`self.add`), counts the last one once more
-(`self.add_or_count`), or adds its line to an entry that another line began (`join`). `line.fields` has the values in the
-line by name, as text, `line.says` is its row, `line.order` its time in microseconds. `self.replica_of(line)`,
-`self.partitions[name]` and `self.nodes[self.key(line)]` are what is known of its replica, partition and node (state.py). Of
-a replica, `log_end` is where its log ended by the last line, `ended` when that was so exactly (None: it may have grown
-since), `is_known`: its node has had it, `change` the last entry of an ISR that it proposed. A *version* of an ISR is its
-version in ZooKeeper or the partition epoch. `marks` of an entry are notes for later lines, which no report shows. `renew`
-begins another generation of a partition if its topic was created anew, `had` notes a high watermark.
+`say_fetch_error`), in order of time. To *tell* something is to add an entry to the story (`self.add`), to count the last one
+once more (`self.add_or_count`), or to add the line to an entry that another one began (`join`); to *note* it is to keep it
+for later lines. `line.fields` has the values in the line by name, as text, `line.says` is its row, `line.order` its time in
+microseconds. `self.replica_of(line)`, `self.partitions[name]` and `self.nodes[self.key(line)]` are what is known of its
+replica, partition and node (state.py). Of a replica, `log_end` is where its log ended by the last line, `ended` when that
+was so exactly (None: it may have grown since), `is_known`: its node has had it, `change` the last entry of an ISR that it
+proposed. A *version* of an ISR is its version in ZooKeeper or the partition epoch. `marks` of an entry are notes for later
+lines, which no report shows. `renew` begins another generation of a partition if its topic was created anew, `had` notes a
+high watermark.
 """
 
 import json
@@ -59,7 +60,7 @@ def _isr_sent(text: str) -> list[int] | None:
 
 
 class Elections(StoryState):
-    """Tells these lines."""
+    """Tells lines about leaders, followers, elections and the ISR; a part of story._Teller."""
 
     def say_leader(self, line: SourcedLine) -> None:
         """Tell a replica that begins to lead an epoch at an offset: its log ends there."""
@@ -292,6 +293,7 @@ class Elections(StoryState):
             None,
         )
         if election is None:
+            # Rule 2: by the ISR before it, which is surely that if no version lies between.
             if (
                 clean is None
                 and isr is not None
@@ -353,8 +355,10 @@ class Elections(StoryState):
             else tuple(map(int, _WITH_EPOCHS.findall(fields.get("isr_with_epochs", ""))))
         )
         recovery, epoch = fields.get("recovery"), number(fields["leader_epoch"])
+        # The controller's state of the partition before the election: this is its first one.
         if fields["before"] == "NewPartition":
             self.renew(line, None, anew=True)
+        # The leader's recovery state; where the line has none, only of a first election is it known.
         clean = {"RECOVERING": False, "RECOVERED": True}.get(
             recovery or "", True if fields["before"] == "NewPartition" else None
         )
@@ -404,7 +408,10 @@ class Elections(StoryState):
         self._isr_is(partition, isr, version)
 
     def say_no_leader(self, line: SourcedLine) -> None:
-        """Tell that the controller finds nobody to elect: one entry, however often. `elr`: who else may lead (KIP-966)."""
+        """Tell that the controller finds nobody to elect: one entry, however often.
+
+        `elr` are eligible leaders out of the ISR, `last_elr` who led last where there are none of these (KIP-966).
+        """
         partition = self.partitions[str(line.partition)]
         isr = ids(line.fields["isr"]) if "isr" in line.fields else None
         last = partition.elections[-1] if partition.elections else None

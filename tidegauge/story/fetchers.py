@@ -1,11 +1,11 @@
 """Tell what fetchers meet: offsets out of range, errors, refused epochs; the same several times in a row is one entry.
 
 A method `say_KIND` gets every line of its kind of statement (a row of statements.py; `fetch-error` goes to
-`say_fetch_error`), in order of time. It adds an entry to the story (`self.add`), counts the last one once more
-(`self.add_or_count`), or adds its line to an entry that another line began (`join`). `line.fields` has the values in the
-line by name, as text, `line.says` is its row, `line.order` its time in microseconds. `self.replica_of(line)` is what is
-known of the replica that it is about: most attributes are the last entry of a kind. `marks` of an entry are notes for later
-lines, which no report shows.
+`say_fetch_error`), in order of time. To *tell* something is to add an entry to the story (`self.add`), to count the last one
+once more (`self.add_or_count`), or to add the line to an entry that another one began (`join`); to *note* it is to keep it
+for later lines. `line.fields` has the values in the line by name, as text, `line.says` is its row, `line.order` its time in
+microseconds. `self.replica_of(line)` is what is known of the replica that it is about: most attributes are the last entry of
+a kind. `marks` of an entry are notes for later lines, which no report shows.
 """
 
 import re
@@ -17,7 +17,7 @@ from tidegauge.traces.kafka_logs.parsing.parsed_line import ids, number
 
 
 class Fetchers(StoryState):
-    """Tells these lines."""
+    """Tells lines about fetches and what leaders refuse; a part of story._Teller."""
 
     def say_reset(self, line: SourcedLine) -> None:
         """Tell a follower whose fetch offset is out of its leader's range, `from`, and that goes on at another one, `to`.

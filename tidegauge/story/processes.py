@@ -1,13 +1,13 @@
 """Tell starts, stops and fatal ends of brokers, lost and failed directories, and what controllers say of brokers.
 
 A method `say_KIND` gets every line of its kind of statement (a row of statements.py; `fetch-error` goes to
-`say_fetch_error`), in order of time. It adds an entry to the story (`self.add`), counts the last one once more
-(`self.add_or_count`), or adds its line to an entry that another line began (`join`). `line.fields` has the values in the
-line by name, as text, `line.says` is its row, `line.order` its time in microseconds. `self.nodes[self.key(line)]` is what is
-known of the node that wrote it: most attributes are the last entry of a kind, None before there is one. Its `phase` is "",
-"starting", "started" or "stopped"; `active`: one of its replicas leads or follows; `made`: the log directories that the
-start made. A `mixed` line may be of one of several nodes. `marks` of an entry are notes for later lines and for sentences,
-which no report shows.
+`say_fetch_error`), in order of time. To *tell* something is to add an entry to the story (`self.add`), to count the last one
+once more (`self.add_or_count`), or to add the line to an entry that another one began (`join`); to *note* it is to keep it
+for later lines. `line.fields` has the values in the line by name, as text, `line.says` is its row, `line.order` its time in
+microseconds. `self.nodes[self.key(line)]` is what is known of the node that wrote it: most attributes are the last entry of
+a kind, None before there is one. Its `phase` is "", "starting", "started" or "stopped"; `active`: one of its replicas leads
+or follows; `made`: the log directories that the start made. A `mixed` line may be of one of several nodes. `marks` of an
+entry are notes for later lines and for sentences, which no report shows.
 """
 
 import re
@@ -29,7 +29,7 @@ _IN_DIRECTORY = re.compile(r"(?: in(?: log)?)?(?: dir(?:ectory)?| log dir)? $")
 
 
 class Processes(StoryState):
-    """Tells these lines."""
+    """Tells lines about processes, directories and controllers; a part of story._Teller."""
 
     def say_starting(self, line: SourcedLine) -> None:
         """Tell that a process starts; several lines of one start are one entry."""
@@ -65,7 +65,7 @@ class Processes(StoryState):
                 replica.ended = None
 
     def _recovery(self, line: SourcedLine) -> StoryEntry:
-        """Return the entry of the start that a line of recovery belongs to; begin one if no line has told it."""
+        """Return the entry of the start that a line of recovery belongs to; begin one if no line has told that start."""
         node = self.nodes[self.key(line)]
         # Logs are recovered before a broker is started, and before it leads or follows.
         if node.start is None or node.active or node.phase in ("started", "stopped"):
@@ -100,7 +100,7 @@ class Processes(StoryState):
             join(start, line)
 
     def say_session_expired(self, line: SourcedLine) -> None:
-        """Tell a broker that lost its session with ZooKeeper; its client prints a line of the same, just before."""
+        """Tell a broker that lost its session with ZooKeeper; its client may have begun the entry just before."""
         last = self.nodes[self.key(line)].expired
         if last is not None and line.order - last.order < TOGETHER:
             # The client's line before it was this broker's own, then.
@@ -111,7 +111,7 @@ class Processes(StoryState):
             self.nodes[self.key(line)].expired = self.add(line, "session_expired")
 
     def say_client_session_expired(self, line: SourcedLine) -> None:
-        """Tell what any client of ZooKeeper prints: only a broker's own line makes it that broker's."""
+        """Tell a lost session by a line that any client of ZooKeeper prints: a broker's own line makes it that broker's."""
         last = self.nodes[self.key(line)].expired
         if last is not None and line.order - last.order < TOGETHER:
             join(last, line)
@@ -133,7 +133,7 @@ class Processes(StoryState):
         refused[expected] = self.add_or_count(last, line, "not_registered", error=error, **epochs)
 
     def say_not_controller(self, line: SourcedLine) -> None:
-        """Tell a request to a controller that is not the active one, and which is, where the line has it."""
+        """Tell a request to a controller that is not the active one, and which is (None: no line says it, -1: none is)."""
         node = self.nodes[self.key(line)]
         active = NO_LEADER if line.says.text.startswith("No ") else optional(line, "active")
         node.inactive = self.add_or_count(node.inactive, replace(line, partition=None), "not_controller", active=active)
@@ -186,13 +186,16 @@ class Processes(StoryState):
         self.add(line, "thread_died", thread=line.fields["thread"], error=line.error or None)
 
     def say_not_deleted(self, line: SourcedLine) -> None:
-        """Tell files of a deleted topic that stay: no partition has them any more."""
+        """Tell files of a deleted topic that could not be deleted: no partition needs them any more."""
         node = self.nodes[self.key(line)]
         error = line.error or line.fields.get("error")
         node.undeleted = self.add_or_count(node.undeleted, replace(line, partition=None), "not_deleted", error=error)
 
     def say_not_registered(self, line: SourcedLine) -> None:
-        """Tell a broker that ZooKeeper, or the controller of KRaft, has of another process, or not: nobody sees this one."""
+        """Tell a broker that is not registered, as another process is under its id, or as the controller refused it.
+
+        Clients and the controller do not see such a broker. The error NOT_CONTROLLER says only whom it asked.
+        """
         if line.fields["error"] == "NOT_CONTROLLER":
             self.say_not_controller(line)
             return
@@ -417,7 +420,7 @@ class Processes(StoryState):
         self.add(line, "metadata_empty")
 
     def say_joined(self, line: SourcedLine) -> None:
-        """Tell a broker that the controller lets serve; both say so."""
+        """Tell a broker that was unfenced, so that clients may use it: the controller's line and its own are one entry."""
         of_broker = replace(line, node=number(line.fields["broker"])) if "broker" in line.fields else line
         node = self.nodes[self.key(of_broker)]
         if node.joined is not None and line.order - node.joined.order < TOGETHER:
@@ -426,7 +429,7 @@ class Processes(StoryState):
             node.joined = self.add(of_broker, "broker_joined")
 
     def say_turned_away(self, line: SourcedLine) -> None:
-        """Tell a node whose first request another one answered with an error: the other one's log says why."""
+        """Tell a node to which another one (`peer`) answered its first request with an error: the log of that says why."""
         node, peer = self.nodes[self.key(line)], number(line.fields["peer"])
         fields = {"peer": peer, "error": line.fields["error"]}
         node.turned_away[peer] = self.add_or_count(
@@ -504,7 +507,7 @@ class Processes(StoryState):
         self._without_leader(line).fields["alone"] = number(line.fields["limit"])
 
     def say_unreachable(self, line: SourcedLine) -> None:
-        """Tell a node that another one could not connect to, or send a request to, once for both."""
+        """Tell a node (`peer`) that the one which wrote the line could not connect to, or not send a request to."""
         node, peer = self.nodes[self.key(line)], number(line.fields["peer"])
         # Only peers of Raft matter for the quorum.
         peers = node.unreachable if "RaftManager" in line.text else node.unanswering

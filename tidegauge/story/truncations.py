@@ -7,14 +7,15 @@ Rules of this file
 3. A line that names no node, of a file with several, joins the one truncation that it fits, or stays nobody's.
 
 A method `say_KIND` gets every line of its kind of statement (a row of statements.py; `fetch-error` goes to
-`say_fetch_error`), in order of time. It adds an entry to the story (`self.add`), counts the last one once more
-(`self.add_or_count`), or adds its line to an entry that another line began (`join`). `line.fields` has the values in the
-line by name, as text, `line.says` is its row, `line.order` its time in microseconds. `self.replica_of(line)` is what is
-known of its replica: `log_end` is where its log ended by the last line, and `ended` when that was so exactly (None: it may
-have grown since), `is_known`: its node has had it. `renew` begins another generation of a partition if its topic was created
-anew, `had` notes a high watermark for losses. Marks of a truncation are who printed its lines (`log`, `fetcher`, `warning`,
-`report`), `truncated` (it surely had an effect) and `doubtful` (a high watermark that its release may have raised just
-before, KAFKA-14704). Its `basis` is why it was done: `epoch`, `high watermark`, `reset`, `untold` or "".
+`say_fetch_error`), in order of time. To *tell* something is to add an entry to the story (`self.add`), to count the last one
+once more (`self.add_or_count`), or to add the line to an entry that another one began (`join`); to *note* it is to keep it
+for later lines. `line.fields` has the values in the line by name, as text, `line.says` is its row, `line.order` its time in
+microseconds. `self.replica_of(line)` is what is known of its replica: `log_end` is where its log ended by the last line, and
+`ended` when that was so exactly (None: it may have grown since), `is_known`: its node has had it. `renew` begins another
+generation of a partition if its topic was created anew, `had` notes a high watermark for losses. Marks of a truncation are
+who printed its lines (`log`, `fetcher`, `warning`, `report`), `truncated` (it surely had an effect) and `doubtful` (a high
+watermark that its release may have raised just before, KAFKA-14704). Its `basis` is why it was done: `epoch`, `high
+watermark`, `reset`, `untold` or "".
 """
 
 from dataclasses import replace
@@ -29,7 +30,7 @@ STALE = 90 * SECOND
 
 
 class Truncations(StoryState):
-    """Tells these lines."""
+    """Tells lines about logs; a part of story._Teller."""
 
     def say_loaded(self, line: SourcedLine) -> None:
         """Tell a log that is loaded at a start, with its offsets; a start that was attempting recovery was unclean."""
@@ -356,6 +357,7 @@ class Truncations(StoryState):
     def say_corrupt(self, line: SourcedLine) -> None:
         """Tell invalid records at an offset or byte: in a log, fetched from a leader, or read by a consumer or a dump."""
         fields = {"offset": optional(line, "offset"), "byte": optional(line, "byte")}
+        # `reader` is kafka-dump-log, or `Record`, the first word of a consumer's line.
         if "reader" in line.fields:
             line = replace(line, node=None)  # it says nothing of the replica that it was read from
         replica = self.replica_of(line)
@@ -371,6 +373,7 @@ class Truncations(StoryState):
         reader = line.fields.get("reader")
         entry_fields |= {"by": "a consumer" if reader == "Record" else reader} if reader else {}
         replica.corrupt = self.add(line, "corrupt", line.partition, **entry_fields, times=1)
+        # A follower's fetcher met them, not the log itself.
         if "during fetch" in line.says.text:
             replica.corrupt.marks.add("fetched")
             self._note_invalid(replica.corrupt, line)

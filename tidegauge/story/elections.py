@@ -408,7 +408,7 @@ class Elections(StoryState):
         self._isr_is(partition, isr, version)
 
     def say_no_leader(self, line: SourcedLine) -> None:
-        """Tell that the controller finds nobody to elect: one entry, however often.
+        """Tell that nobody can be elected, by the controller or by `kafka-topics --describe`: one entry, however often.
 
         `elr` are eligible leaders out of the ISR, `last_elr` who led last where there are none of these (KIP-966).
         """

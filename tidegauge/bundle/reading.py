@@ -50,11 +50,13 @@ class _Unpacked(io.RawIOBase):
     """The content of a gzip file as a stream, which ends in an UnpackingError at a bomb."""
 
     def __init__(self, file: BinaryIO) -> None:
+        """Unpack what `file`, a gzip file that is open, has from its position on."""
         # What is unpacked, piece by piece, and what of the last piece was not taken yet.
         self._pieces = unpacked(iter(partial(file.read, 1 << 16), b""))
         self._left = b""
 
     def readable(self) -> bool:
+        """Return True: BufferedReader asks for it."""
         return True
 
     def readinto(self, buffer: Any) -> int:
@@ -91,6 +93,7 @@ class BundledPath(os.PathLike[str]):
         return self.place
 
     def __str__(self) -> str:
+        """Return what reports call the path."""
         return self.name
 
 

@@ -172,6 +172,7 @@ class Redactor:
         for kind, pattern in _LEARNED:
             for match in pattern.finditer(text):
                 self._note(kind, match["name"])
+        # What stands before the date (date_of: where it begins and ends, and its time) may be a host.
         writer = writer_of(text, date_of(text)[0])
         if _WORD.fullmatch(writer):
             self._note("host", writer)
@@ -428,7 +429,8 @@ def _may_matter(path: Path, identified: InputFile) -> bool:
     """Return whether a reader may need a file: not a key, a configuration or a dump of the heap beside the logs."""
     if identified.read or identified.kind != UNKNOWN or path.stat().st_size == 0:
         return True
-    # Of a file of no known kind, some line has what a reader looks for: lines may be pasted in parts.
+    # Of a file of no known kind, some line has what a reader looks for: lines may be pasted in parts. lines_matching: where
+    # the lines begin and end, and which match.
     return any(not is_binary(block) and lines_matching(block, _NEEDED)[2].any() for block in blocks(path, path.name, []))
 
 
@@ -527,7 +529,7 @@ class _Excerpts:
                 if self.selection is not None:
                     own_time = date_of(text, time)[2]
                     time = own_time if own_time is not None else time
-                    outside = not selects(self.selection, time, None)
+                    outside = not selects(self.selection, time, partition=None)
                     # A line behind one that is not whole may continue it.
                     of_others = is_kafkas and whole_before and bool(needed[at]) and self._of_others(text, time)
                     whole_before = text.startswith("[") and text.rstrip("\r").endswith(")")

@@ -131,6 +131,7 @@ def step_for_loss(loss: Loss) -> str:
 def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
     """Return what to do about one partition, apart from its losses: its entries in order of time."""
     steps = []
+    # Nobody leads if the last entry about a leader is an election of none.
     last = next((entry for entry in reversed(entries) if entry.kind in ("elected", "leader")), None)
     if last is not None and last.kind == "elected" and last.fields["leader"] == NO_LEADER and "deletion" not in last.marks:
         steps += _no_leader(entries, last)
@@ -240,6 +241,7 @@ def step_for_process(entry: StoryEntry) -> str | None:
 
 def _process_advice(entry: StoryEntry) -> str | None:
     """Return what to do about an entry of a node, by its kind and its error, without its line; None: nothing is known."""
+    # What the error says; its cause says more.
     why = str(entry.fields.get("cause") or entry.fields.get("error") or "")
     if entry.kind in _STEPS_BY_KIND:
         # A line that any client of ZooKeeper prints is not known to be a broker's.

@@ -79,6 +79,7 @@ def _of_lines(*kinds: str) -> Face:
     """Return a face that sights every line that is a statement of one of these kinds."""
 
     def face(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting]:
+        """Yield each of these lines."""
         for line in telling.faces:
             if line.says.kind in kinds:
                 yield line.node, line.file, [line.at]

@@ -365,7 +365,7 @@ def _take(text: str, number: int, order: int, file: ReadFile, selection: Selecti
     exception = exception_in(text, begin, end)
     if exception is not None:
         if file.sourced_lines:
-            _add_error(exception, number, file, "Caused by" in text[:120])
+            _add_error(exception, number, file, is_cause="Caused by" in text[:120])
         # Its own date, if any, is a container's.
         begin, end, time = -1, -1, file.sourced_lines[-1].order if file.sourced_lines else time
     # An exception at the end of a line, which may be a statement of its own.

@@ -169,7 +169,7 @@ def story_of(
     story = Story(files=files, problems=problems)
     clusters = files_by_cluster(files)
     for cluster_files in clusters:
-        _add_cluster(story, cluster_files, len(clusters) > 1)
+        _add_cluster(story, cluster_files, several=len(clusters) > 1)
     named = () if selection is None else sorted(selection.topics | selection.partitions)
     if named and not any(entry.partition for entry in story.entries):
         # A name that no line has is mistyped: that nothing happened to it must not be told.

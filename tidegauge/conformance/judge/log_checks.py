@@ -146,6 +146,7 @@ def fail_peer(st: s.State, code: int, peer: int) -> None:
         rule = RULE.FETCH_04
     elif code == field.EXPAND_ISR:
         rule = RULE.ISR_01
+    # No one value is expected: any other broker would do.
     decide(st, rule, False, field.PEER, UNKNOWN, peer)
 
 
@@ -159,6 +160,7 @@ def hw_within_log(st: s.State, b: int) -> None:
     elif hw < start:  # UNKNOWN is below every number
         decide(st, RULE.HW_01, False, field.HW, start, hw)
     else:
+        # It held: the two values are not used.
         decide(st, RULE.HW_01, True, field.HW, hw, hw)
 
 

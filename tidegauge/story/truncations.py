@@ -200,11 +200,13 @@ class Truncations(StoryState):
                 entry.node = line.node
         entry.marks.add(printer)
         if end is not None:
-            # The log has grown since its last line, so the high watermark that is known from then is too low.
+            # The log has grown since its last line, so the high watermark that is known from then is too low. (A report has
+            # its own.)
             if replica.log_end is not None and end > replica.log_end:
                 entry.fields["high_watermark"] = None if printer == "log" else entry.fields["high_watermark"]
             entry.fields["from"] = end
         relate(entry)
+        # The log itself says where it ends now; a fetcher's line, or a warning, what is to come.
         if printer in ("log", "report"):
             replica.log_end, replica.ended, replica.is_known = to, None, True
             if replica.high_watermark is not None:

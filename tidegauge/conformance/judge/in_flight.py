@@ -236,5 +236,6 @@ def restore_pair(st: s.State, p: int, repeated: int) -> None:
     if repeated == LATE or (repeated == AGAIN and st[p, s.KIND] == s.REFUSED):
         for k in range(s.REMOTE):
             st[p, k] = st[s.SAVED_PAIR, k]
+    # The overtaken request, whatever its fields, may still arrive: the copy was not that.
     if repeated == AGAIN:
         st[p, s.OLD_KIND] = st[s.SAVED_PAIR, s.OLD_KIND]

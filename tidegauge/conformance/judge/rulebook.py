@@ -127,7 +127,7 @@ def looks_like(rule: Rule, config: Config) -> tuple[Bug, ...]:
     """Return the known bugs that a failure of `rule` may come from (rule 1): those that a release of the source has."""
     bugs = tuple(known_bugs()[name] for name in rule.bugs)
     try:
-        # Whether the cluster keeps eligible leader replicas, the profile of the config says (rule 2).
+        # Each release with its profile. Whether the cluster keeps eligible leader replicas, the config's says (rule 2).
         elr = profiles_named(config.profile, config.nodes).controller.elr
         releases = [(parse_release(name), profile_of_release(name)._replace(elr=elr)) for name in releases_of(config)]
     # A profile or a release that is not known here rules out no bug.

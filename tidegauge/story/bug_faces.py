@@ -139,7 +139,7 @@ def _was_emptied_by_a_race(reset: StoryEntry) -> bool:
 
 
 def _full_segment(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting]:
-    """Yield offsets out of order at followers, where a leader's append met a full segment file."""
+    """Yield offsets out of order at followers, if a leader's append met a full segment file, with the first such line."""
     full = [line for line in telling.faces if line.says.kind == "too-large"]
     out_of_order = [line for line in telling.faces if line.says.kind == "out-of-order"]
     for line in out_of_order:

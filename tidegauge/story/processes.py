@@ -272,12 +272,12 @@ class Processes(StoryState):
         if "already registered" in line.says.text:
             error = f"/brokers/ids/{line.node} is already registered in ZooKeeper"
         error = error or line.says.text.strip()
-        # Now the entry: a new one, or the last one, which this line may repeat or explain.
         # That it could not register is no entry of its own where its process ends by that.
         refused = node.unregistered
         if refused is not None and "NodeExists" in line.error and line.order - refused.order < TOGETHER:
             self.entries.remove(refused)
             node.unregistered = None
+        # The entry is the last one if this line repeats it, or follows soon and may explain it; else it is a new one.
         same_error = node.fatal is not None and error == node.fatal.fields.get("cause", node.fatal.fields["error"])
         if same_error and node.fatal is not None:
             join(node.fatal, line)

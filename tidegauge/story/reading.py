@@ -330,7 +330,8 @@ def _joined(text: str, block: bytes, end: int) -> str:
             break
         whole = f"{whole.rstrip()} {behind}"
         longer_places = _places(lines_within(whole), length)
-        # Of two rows that a line fits, the one that says more comes first in the table.
+        # Of two rows that a line fits, the one that says more comes first in the table: the first of the places. With some
+        # (GOES_ON) each line behind says more.
         goes_on = bool(longer_places) and STATEMENTS[longer_places[0]].kind in GOES_ON
         if longer_places and (not places or longer_places[0] < places[0] or goes_on):
             places, longer = longer_places, whole
@@ -378,6 +379,7 @@ def _take(text: str, number: int, order: int, file: ReadFile, selection: Selecti
             return order
         if "[ConsumerFetcher" in text and says.kind != "consumer-reset":
             continue  # what a consumer to 1.1 fetched: no broker did
+        # A dump is told by its first line, with what it has (_end_dump), as long as no batch in it is odd.
         if says.kind == "dumped-segment":
             _end_dump(file)
             file.dump_line = len(file.sourced_lines)

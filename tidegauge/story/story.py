@@ -137,6 +137,7 @@ def happened(entry: StoryEntry) -> bool:
         return "long" in entry.marks and "ended" not in entry.marks
     if entry.kind == "isr_changed":
         before, after = entry.fields["from"], entry.fields["to"]
+        # With a leader epoch it is told of a broker that went offline (Elections.say_removed), as it does at every restart.
         shrunk = before is not None and after is not None and len(after) < len(before) and "leader_epoch" not in entry.fields
         return shrunk or entry.fields["accepted"] is False
     if entry.kind == "broker_left":

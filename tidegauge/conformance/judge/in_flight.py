@@ -216,6 +216,7 @@ def copy_kind(st: s.State, p: int, epoch: int, offset: int, last: int, sent: int
     kind = st[p, s.KIND]
     # The leader went down with the request unanswered: it may arrive at the next process for the first time.
     may_be_orphan = kind == s.ORPHANED and agree_if_known(sent, st[p, s.OLD_KIND])
+    # Nothing is known of what is in flight: it is judged as a first arrival, and so is the orphan.
     if kind == UNKNOWN or (may_be_orphan and matches(st, p, s.OLD_EPOCH, s.OLD_OFFSET, s.OLD_LAST, epoch, offset, last)):
         return FIRST
     same_fields = matches(st, p, s.REQ_EPOCH, s.REQ_OFFSET, s.REQ_LAST, epoch, offset, last)

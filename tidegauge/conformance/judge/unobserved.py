@@ -105,7 +105,8 @@ def forget_unobserved(st: s.State, b: int) -> None:
     # Only a leader appends, handles fetches and commits an ISR; only a follower takes responses over.
     if kinds & s.UNOBSERVED_APPENDS and role != s.FOLLOWING:
         log_unknown(st, b)
-    # The next request ends a round of truncation (in_flight.next_round): it may have left.
+    # The next request ends a round of truncation (in_flight.next_round): it may have left. MORE_ROUNDS is 1 while a round is
+    # not ended, HW_MOVED has the HW from before a response moved it.
     if kinds & s.UNOBSERVED_SENDS:
         st[s.REPLICAS + b, s.MORE_ROUNDS] = UNKNOWN
         st[s.REPLICAS + b, s.HW_MOVED] = UNKNOWN
@@ -113,6 +114,7 @@ def forget_unobserved(st: s.State, b: int) -> None:
     if kinds & s.UNOBSERVED_FETCHES and role != s.FOLLOWING:
         forget_log_ends(st, b, UNKNOWN)
         set_hw(st, b, UNKNOWN)
+    # A response that is taken over moves log end, high watermark and log start, or begins or ends a round of truncation.
     if kinds & s.UNOBSERVED_RESPONSES and role != s.LEADING:
         log_unknown(st, b)
         st[s.REPLICAS + b, s.LOG_START] = UNKNOWN

@@ -478,6 +478,7 @@ class Elections(StoryState):
                 continue  # -2: the leader stays
             of_partition = replace(line, partition=match["tp"])
             partition = self.partitions[match["tp"]]
+            # The line does not have the epoch: a new leader is one more.
             epoch = None if partition.leader_epoch is None else partition.leader_epoch + 1
             isr = ids(match["isr"]) if match["isr"] is not None else partition.isr  # null: it stays
             # 1 is RECOVERING, as after an unclean election.
@@ -504,6 +505,7 @@ class Elections(StoryState):
     def say_dumped_partition(self, line: SourcedLine) -> None:
         """Tell the first leader of a partition, by a PartitionRecord in a metadata dump: that is a clean election."""
         data = json.loads(line.fields["data"])
+        # By the name that a TopicRecord gave to the topic id, if the dump has it.
         of_partition = replace(line, partition=f"{self.topics.get(data['topicId'], data['topicId'])}-{data['partitionId']}")
         self.renew(of_partition, data["topicId"])
         self._elected(
@@ -518,9 +520,11 @@ class Elections(StoryState):
     def say_dumped_change(self, line: SourcedLine) -> None:
         """Tell a PartitionChangeRecord in a metadata dump: what it does not name stays; a leader in it is a new epoch."""
         data = json.loads(line.fields["data"])
+        # By the name that a TopicRecord gave to the topic id, if the dump has it.
         of_partition = replace(line, partition=f"{self.topics.get(data['topicId'], data['topicId'])}-{data['partitionId']}")
         partition = self.partitions[str(of_partition.partition)]
         isr = tuple(data["isr"]) if data.get("isr") is not None else None
+        # Each record raises the partition epoch by one, and does not have it.
         version = None if partition.version is None else partition.version + 1
         old_isr = partition.isr
         leader = data.get("leader")

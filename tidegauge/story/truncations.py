@@ -304,6 +304,7 @@ class Truncations(StoryState):
         if "batches" in line.fields and line.partition != METADATA_LOG:
             first, last, batches = (number(line.fields[name]) for name in ("first", "last", "batches"))
             segment = number(line.fields["segment"])
+            # A dump does not say whose disk it is of; a time in it is that of a record.
             of_dump = replace(line, node=None, time="")
             self.add(of_dump, "dumped", line.partition, segment=segment, first=first, last=last, batches=batches)
 

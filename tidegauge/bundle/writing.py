@@ -483,6 +483,7 @@ class _Excerpts:
     def write(self, file: _File, out: IO[bytes]) -> None:
         """Write what the bundle keeps of a file."""
         label = file.name.partition("/")[2]
+        # A segment, or a checkpoint, is of the partition by which its folder is named.
         self._note_wanted(file.path.parent.name)
         if file.kind == SEGMENT:
             _write_segment(file.path, out, self.contents.problems)

@@ -173,6 +173,7 @@ class _Open(NamedTuple):
 def _open_entries(story: Story) -> Iterator[_Open]:
     """Yield the entries of all partitions that leave open whether records were lost."""
     for name, entries in story.of_partitions().items():
+        # `kept`: a truncation that removed nothing.
         kinds = {(entry.kind if entry.fields.get("relation") != "no effect" else "kept", entry.node) for entry in entries}
         led = {entry.fields["leader_epoch"]: entry.fields["offset"] for entry in entries if entry.kind == "leader"}
         # The ISR by the entries so far.

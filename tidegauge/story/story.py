@@ -245,5 +245,5 @@ class _Teller(Processes, Truncations, Elections, Fetchers):
 
     def telling(self) -> Telling:
         """Return the entries so far, by time, and what else was learned."""
-        # A marker of a start may be the one line that is there of it, after what the process did before: time decides.
+        # By time, whichever line began an entry: the only line of a start may come after what the process did before it.
         return Telling(sorted(self.entries, key=lambda entry: entry.order), self.high_watermarks, self.releases, self.faces)

@@ -77,6 +77,7 @@ def next_round(st: s.State, b: int, p: int, last: int) -> None:
         if UNKNOWN in (last, before):
             undecided(st, RULE.TRUNC_02, 1 << field.REQ_LAST_EPOCH)
         else:
+            # The highest value that would be right is expected.
             decide(st, RULE.TRUNC_02, last < before, field.REQ_LAST_EPOCH, before - 1, last)
     st[s.REPLICAS + b, s.MORE_ROUNDS] = 0
     st[s.REPLICAS + b, s.HW_MOVED] = -1

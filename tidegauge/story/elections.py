@@ -127,7 +127,10 @@ class Elections(StoryState):
             self.replicas[name, self.key(line)].role_changed = line.order
 
     def say_fetching(self, line: SourcedLine) -> None:
-        """Add to the entries of followers the leader that they fetch from, which their own lines may lack."""
+        """Add to the entries of followers the leader that they fetch from, which their own lines may lack.
+
+        The field `partitions` is a list: of each partition with its leader, epoch or offset, in the form of the release.
+        """
         text = line.fields["partitions"]
         for match in (*_FETCHED_TO.finditer(text), *_FETCHED_LIST.finditer(text)):
             replica = self.replicas.get((match["tp"], self.key(line)))

@@ -269,6 +269,7 @@ class _PartitionLosses:
         A broker that is back before its session has ended leads on, without its log, in the epoch that it led, until it is
         registered. Then another replica leads, with all records, and the loss is one of this broker only.
         """
+        # With a node it is a truncation, so what it says is gone was removed.
         if loss.why != DISK or loss.node is not None or loss.end is None:
             return False
         event = self._event_of(loss.cause)

@@ -233,6 +233,7 @@ def _left_open(name: str, entry: StoryEntry, kinds: Set[tuple[str, int | None]],
             line = f"the line `{name} starts at leader epoch ..` of the broker that it follows: where its log ended"
             return 1, "" if any(offset >= fields["from"] for offset in led.values()) else line
         return 1, "" if truncated else f"the lines `Truncating ..` of {who} just before it, and {ends}"
+    # `diverged`: a consumer found another log than the one that it had read.
     if entry.kind == "reset" and "diverged" in entry.marks:
         return 1, f"where the log of each broker that led {name} began and ended: {ends}"
     if entry.kind == "reset" and fields["from"] is not None and fields["to"] is not None and "by" not in fields:
@@ -248,6 +249,7 @@ def _left_open(name: str, entry: StoryEntry, kinds: Set[tuple[str, int | None]],
         )
     if entry.kind == "process_failed" and "ahead of its leader" in entry.marks:
         return 1, "why the log of its leader ends there: its lines `Completed load of ..` and `Truncating ..`"
+    # Not one to the own high watermark, nor a reset, whose own lines tell more.
     if entry.kind == "truncated" and fields["relation"] == "unknown" and entry.basis in ("", "untold", "epoch"):
         return 2, f"where the log of {who} ended before: {ends}"
     return 3, ""

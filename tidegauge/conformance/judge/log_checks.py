@@ -75,7 +75,7 @@ def set_hw(st: s.State, b: int, hw: int) -> None:
 
 
 def leo_unmoved(st: s.State, b: int, reported: int, fieldno: int) -> None:
-    """Check LOG-01 and TRUNC-04: the LEO that b reports from before an event, or unmoved by it, is what the last one left.
+    """Check LOG-01 and TRUNC-04: the LEO that b reports from before an event, or as unmoved, is what the last event left.
 
     A lower one is a truncation that no event reports (TRUNC-04), a higher one an append that none reports (LOG-01).
     """
@@ -94,7 +94,7 @@ def leo_unmoved(st: s.State, b: int, reported: int, fieldno: int) -> None:
 
 
 def hw_unmoved(st: s.State, b: int, reported: int, fieldno: int) -> None:
-    """Check HW-10: the HW that b reports from before an event, or from one that does not move it, is what the last one left."""
+    """Check HW-10: the HW that b reports from before an event, or as unmoved by it, is what the last event left."""
     if reported == UNKNOWN:
         return
     if st[s.REPLICAS + b, s.HW] != UNKNOWN:

@@ -7,7 +7,7 @@ Rules of this file
    reading.
 
 A bundle was cut from several *paths*, files or folders; path number n is the folder `n/` in it, and its header names the
-paths.
+paths. A Selection is the part of the logs that is read: topics, partitions, begin and end in time; Selection() is all.
 """
 
 import io
@@ -37,7 +37,10 @@ class _BoundedHeaders(tarfile.TarInfo):
     """A member whose extended header (PAX, GNU long names) is refused above MOST_HEADER."""
 
     def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
-        """Read the next header, as tarfile does, unless it is too large: tarfile calls this before it reads one."""
+        """Read what this header says follows it, as tarfile does, unless that is a header that is too large.
+
+        tarfile calls this for each header, before it reads what follows.
+        """
         if self.type not in tarfile.REGULAR_TYPES and self.size > MOST_HEADER:
             raise tarfile.ReadError(f"a header of {self.size:,} bytes")
         return super()._proc_member(archive)  # type: ignore[misc,no-any-return]
@@ -47,10 +50,13 @@ class _Unpacked(io.RawIOBase):
     """The content of a gzip file as a stream, which ends in an UnpackingError at a bomb."""
 
     def __init__(self, file: BinaryIO) -> None:
+        """Unpack what `file`, a gzip file that is open, has from its position on."""
+        # What is unpacked, piece by piece, and what of the last piece was not taken yet.
         self._pieces = unpacked(iter(partial(file.read, 1 << 16), b""))
         self._left = b""
 
     def readable(self) -> bool:
+        """Return True: BufferedReader asks for it."""
         return True
 
     def readinto(self, buffer: Any) -> int:
@@ -87,6 +93,7 @@ class BundledPath(os.PathLike[str]):
         return self.place
 
     def __str__(self) -> str:
+        """Return what reports call the path."""
         return self.name
 
 

@@ -18,6 +18,10 @@ and paths
 3. Kafka's own names stay: internal topics, client ids of fetchers and of Raft, ANONYMOUS, ids of clusters, topics and
    nodes.
 4. A name is of a *kind* (topic, host, path, ..), which its replacement begins with: `topic3`, `host12`; of a path, `pb`.
+   A path is replaced part by part: folders and files, and in these each run of letters (a *word* of the path).
+
+`_LEARNED` are the patterns of rule 1, each with the kind of the names that it finds. `statements_in` (of the story) returns
+what a line says, with its partition. A file has a kind, too (identify.py): SEGMENT, a dump, a checkpoint, lines of a log.
 """
 
 import gzip
@@ -168,6 +172,7 @@ class Redactor:
         for kind, pattern in _LEARNED:
             for match in pattern.finditer(text):
                 self._note(kind, match["name"])
+        # What stands before the date (date_of: where it begins and ends, and its time) may be a host.
         writer = writer_of(text, date_of(text)[0])
         if _WORD.fullmatch(writer):
             self._note("host", writer)
@@ -175,14 +180,17 @@ class Redactor:
             self.learn_path(match["unix"] or match["windows"])
 
     def learn_path(self, path: str) -> None:
-        """Learn the words in a path as names of kind `path`."""
+        """Learn the words in a path as names of kind `path`; not those of a path of ZooKeeper, which is Kafka's own."""
         if path.startswith(_OF_ZOOKEEPER):
             return
         for part in _LETTERS.findall(path):
             self._note("path", part)
 
     def learn_file(self, path: str) -> None:
-        """Learn the words in the path of a file that is cut: reports, and so texts, name it."""
+        """Learn the words in the path of a file that is cut: the lines of reports may name it (`acme-prod.log:17`).
+
+        A part without a digit, a dot or a dash may be any word there: in lines such a word stays.
+        """
         self._files.update(part for part in path.split("/") if re.search(r"[\d._\-]", part))
         self.learn_path(path)
 
@@ -197,10 +205,11 @@ class Redactor:
             digits = len(str(len(names)))
             for at, name in enumerate(sorted(names), 1):
                 number = f"{at:0{digits}}"
-                # A digit in the name of a file may be taken for a node.
+                # A path has letters for digits: a digit in the name of a file may be taken for a node.
                 self._new[kind, name] = f"p{number.translate(_AS_LETTERS)}" if kind == "path" else f"{kind}{number}"
         self._topics = {name: self._new["topic", name] for name in self._names_by_kind["topic"]}
-        # A later kind wins: what is a host and a topic is the topic. Short ones and Kafka's words are replaced in place.
+        # A later kind wins: what is a host and a topic is the topic. Names that are short, or words of Kafka's, are replaced
+        # in place only.
         for kind in ("rack", "group", "client", "user", "host", "topic"):
             words = {
                 name for name in self._names_by_kind[kind] if len(name) > 2 and name not in _KAFKAS and _WORD.fullmatch(name)
@@ -244,10 +253,11 @@ class Redactor:
         if new is None:
             return match[0]
         begin = match.start("name") - match.start()
+        # A port, or the end of a sentence, behind the name stays.
         return match[0][:begin] + new + match[0][begin + len(_clean(name)) :]
 
     def _part(self, part: str) -> str:
-        """Return the replacement of one folder or file name in a path."""
+        """Return the replacement of one folder or file name in a path: of all of it if it is a name, else of its words."""
         tp = _TP.fullmatch(part)
         if tp is not None and _INTERNAL.fullmatch(tp["topic"]):
             return part  # a partition of an internal topic stays, though a word in it may be a name, too
@@ -266,6 +276,7 @@ class Redactor:
         tp = _TP.fullmatch(word)
         if tp is not None and tp["topic"] in self._topics:
             return f"{self._topics[tp['topic']]}-{tp['rest']}"
+        # The end of a sentence, or a dash behind it.
         shorter = word.rstrip(".-")
         if shorter and shorter != word:
             return self._word(shorter) + word[len(shorter) :]
@@ -311,7 +322,10 @@ class BundleContents:
 
 @dataclass
 class _File:
-    """A file to be cut: where it is, what the bundle calls it (number of the path, then path), its kind (identify.py)."""
+    """A file to be cut: where it is, what the bundle calls it, its kind (identify.py).
+
+    The name is the number of the path that it is at or below, a slash, and its path there: `0/logs/server.log`.
+    """
 
     path: Path
     name: str
@@ -348,6 +362,7 @@ def _write(paths: Sequence[Path], target: Path, selection: Selection | None, red
                 _learn_names(excerpts.redactor, text, file.kind)
         excerpts.redactor.number_names()
     names = [path.resolve().name for path in paths]
+    # The header that reading.py reads.
     part = selection or Selection()
     header = {
         "version": VERSION,
@@ -361,7 +376,7 @@ def _write(paths: Sequence[Path], target: Path, selection: Selection | None, red
     pax_headers = {HEADER_KEY: json.dumps(header)}
     with (
         target.open("wb") as raw,
-        gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed,
+        gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=raw, mtime=0) as packed,
         tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT, pax_headers=pax_headers) as archive,
     ):
         for file in files:
@@ -380,7 +395,10 @@ def _write(paths: Sequence[Path], target: Path, selection: Selection | None, red
 
 
 def _files(path: Path, at: int, redact: bool, contents: BundleContents) -> Iterator[_File]:
-    """Yield the files at and below path number `at` that a reader reads; add the others to what `contents` leaves out."""
+    """Yield the files at and below path number `at` that a reader reads; name the others in `contents.left_out`.
+
+    With `redact`, those in which names cannot be replaced are left out, too.
+    """
     if path.is_file():
         identified = identify(path, path.name)
         if _may_matter(path, identified):
@@ -411,7 +429,8 @@ def _may_matter(path: Path, identified: InputFile) -> bool:
     """Return whether a reader may need a file: not a key, a configuration or a dump of the heap beside the logs."""
     if identified.read or identified.kind != UNKNOWN or path.stat().st_size == 0:
         return True
-    # Of a file of no known kind, some line has what a reader looks for: lines may be pasted in parts.
+    # Of a file of no known kind, some line has what a reader looks for: lines may be pasted in parts. lines_matching: where
+    # the lines begin and end, and which match.
     return any(not is_binary(block) and lines_matching(block, _NEEDED)[2].any() for block in blocks(path, path.name, []))
 
 
@@ -464,6 +483,7 @@ class _Excerpts:
     def write(self, file: _File, out: IO[bytes]) -> None:
         """Write what the bundle keeps of a file."""
         label = file.name.partition("/")[2]
+        # A segment, or a checkpoint, is of the partition by which its folder is named.
         self._note_wanted(file.path.parent.name)
         if file.kind == SEGMENT:
             _write_segment(file.path, out, self.contents.problems)
@@ -487,6 +507,7 @@ class _Excerpts:
 
     def texts(self, file: _File) -> Iterator[str]:
         """Yield the lines of a file as they are kept, names not replaced yet; "" is a line that is left out (rule 2)."""
+        # `time` is that of the last line with one, `whole_before`: the line before ends as a line of Kafka's layout does.
         first, is_kafkas, time, whole_before, lines_before = True, False, 0, False, 0
         self._kinds.clear()
         for block in blocks(file.path, file.name, []):
@@ -496,6 +517,7 @@ class _Excerpts:
                 yield from (_CONTENT.sub("", text) for text in _lines(block))
                 continue
             texts = _lines(block)
+            # Lines before this one are kept whatever their time: the reader learns the layout from them.
             begin = 0
             if first:
                 layout = layout_of(texts)
@@ -508,7 +530,7 @@ class _Excerpts:
                 if self.selection is not None:
                     own_time = date_of(text, time)[2]
                     time = own_time if own_time is not None else time
-                    outside = not selects(self.selection, time, None)
+                    outside = not selects(self.selection, time, partition=None)
                     # A line behind one that is not whole may continue it.
                     of_others = is_kafkas and whole_before and bool(needed[at]) and self._of_others(text, time)
                     whole_before = text.startswith("[") and text.rstrip("\r").endswith(")")
@@ -519,7 +541,10 @@ class _Excerpts:
             first, lines_before = False, lines_before + len(texts)
 
     def _of_others(self, text: str, time: int) -> bool:
-        """Return whether a line is about partitions that are not selected, and no reader needs it for the others."""
+        """Return whether a line is about partitions that are not selected, and no reader needs it for the others.
+
+        `time` is its own, or that of the line before it. The first line of each kind in KIND_TEXTS is needed.
+        """
         selection = self.selection or Selection()
         # A fetch or a request counts for its session, whatever it asks for.
         if "Sending fetch request" in text or "Completed request" in text:
@@ -535,7 +560,7 @@ class _Excerpts:
 
 
 def _lines(block: bytes) -> list[str]:
-    """Return the lines of a block, which ends with one."""
+    """Return the lines of a block, which ends at the end of a line, decoded and without their ends."""
     return block.decode("utf-8", "replace").removesuffix("\n").split("\n")
 
 
@@ -554,6 +579,7 @@ def _stub(text: str, number: int) -> str:
 def _write_segment(path: Path, out: IO[bytes], problems: list[Problem]) -> None:
     """Write a segment with zeros for its records, offsets and epochs kept; where it is damaged, it stays damaged."""
     data = bytearray().join(pieces(path, path.name, problems))
+    # `at` is where a batch begins: one after the other.
     at = 0
     while len(data) - at >= HEADER.size:
         (length,) = _LENGTH.unpack_from(data, at + LENGTH_AT)
@@ -565,6 +591,7 @@ def _write_segment(path: Path, out: IO[bytes], problems: list[Problem]) -> None:
         checksum_of = CHECKSUM if end <= len(data) else None
         stored, checked = slice(at + CHECKSUM_AT, at + CHECKED_FROM), slice(at + CHECKED_FROM, end)
         stored_checksum = int.from_bytes(data[stored], "big")
+        # Whether its checksum was right before its records are overwritten.
         was_right = checksum_of is not None and stored_checksum == checksum_of(bytes(data[checked]))
         records = slice(at + HEADER.size, min(end, len(data)))
         data[records] = bytes(records.stop - records.start)

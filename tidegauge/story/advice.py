@@ -7,7 +7,9 @@ Rules of this file
 2. Nothing is deleted by any step; a step that could lose something says what to compare before.
 
 A *step* is a sentence to an operator, with the line that it comes from. In go the losses of a story and its entries
-(StoryEntry: `kind`, `fields`, `sources`, the lines as file:number, `marks`, notes of the code that no report shows).
+(StoryEntry: `kind`, `fields`, `sources`, the lines as file:number, `marks`, notes of the code that no report shows). Marks
+used here: `deletion`, nobody leads as the topic is deleted; `fetched`, invalid records came from a leader; `any client`, any
+client of ZooKeeper prints the line; `ended`, the node knew a leader of the quorum later.
 """
 
 import re
@@ -129,6 +131,7 @@ def step_for_loss(loss: Loss) -> str:
 def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
     """Return what to do about one partition, apart from its losses: its entries in order of time."""
     steps = []
+    # Nobody leads if the last entry about a leader is an election of none.
     last = next((entry for entry in reversed(entries) if entry.kind in ("elected", "leader")), None)
     if last is not None and last.kind == "elected" and last.fields["leader"] == NO_LEADER and "deletion" not in last.marks:
         steps += _no_leader(entries, last)
@@ -138,7 +141,7 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
             later.order > entry.order and later.node == entry.node and later.kind in ("follower", "leader")
             for later in entries
         )
-        # A new role begins a new fetcher. OutOfOrder: what the leader has is so, and to fetch it again changes nothing.
+        # A new role begins a new fetcher. OutOfOrder: the leader's own log is out of order, to fetch it again is no help.
         if not has_new_role and entry.node is not None and "OutOfOrder" not in (entry.fields["error"] or ""):
             steps.append(
                 f"restart broker {entry.node}: its fetcher of this partition stays failed until its role changes "
@@ -238,6 +241,7 @@ def step_for_process(entry: StoryEntry) -> str | None:
 
 def _process_advice(entry: StoryEntry) -> str | None:
     """Return what to do about an entry of a node, by its kind and its error, without its line; None: nothing is known."""
+    # What the error says; its cause says more.
     why = str(entry.fields.get("cause") or entry.fields.get("error") or "")
     if entry.kind in _STEPS_BY_KIND:
         # A line that any client of ZooKeeper prints is not known to be a broker's.
@@ -260,7 +264,7 @@ def _process_advice(entry: StoryEntry) -> str | None:
             "leader of the quorum no partition gets another leader and no ISR changes"
         )
     if entry.kind == "controller":
-        # Whoever becomes the controller next has the same metadata.
+        # Whoever becomes the controller next has the same metadata. `waited`: it only could not write in time.
         return (
             "keep the stack trace behind this line: it is a bug of the controller if the next ones fail with it, too"
             if "error" in entry.fields and "waited" not in entry.fields
@@ -271,6 +275,7 @@ def _process_advice(entry: StoryEntry) -> str | None:
             "keep the metadata directories of all controllers; while the quorum has a leader, kafka-metadata-quorum "
             f"remove-controller takes out directory {entry.fields['voter']}, and add-controller adds this one"
         )
+    # For the steps of _STEPS that say where.
     where = f"below {entry.fields['directory']}" if entry.kind == "directory_failed" else "in its log directories"
     if _OF_ANOTHER_CLUSTER in why:
         return (

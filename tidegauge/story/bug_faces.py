@@ -6,7 +6,9 @@ Rules of this file
 2. The release is what the log says, or what its lines can be of (releases.py). Where that leaves it open, the bug is named.
 
 A *face* is a function of a story's content (`telling`: `entries`, and `faces`, the lines by which bugs are recognised) and
-of its losses. It yields a *sighting*, (node, file, lines as file:number), for each place that looks like its bug.
+of its losses. It yields a *sighting*, (node, file, lines as file:number), for each place that looks like its bug. An entry
+has its `kind`, `fields` and `sources` (lines as file:number), and `marks`: `start` of a reset to the start of the leader's
+log, `led before` of a follower that was itself the leader before, `doubtful` of a high watermark that may be too high.
 """
 
 from collections import defaultdict
@@ -77,6 +79,7 @@ def _of_lines(*kinds: str) -> Face:
     """Return a face that sights every line that is a statement of one of these kinds."""
 
     def face(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting]:
+        """Yield each of these lines."""
         for line in telling.faces:
             if line.says.kind in kinds:
                 yield line.node, line.file, [line.at]
@@ -136,10 +139,10 @@ def _was_emptied_by_a_race(reset: StoryEntry) -> bool:
 
 
 def _full_segment(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting]:
-    """Yield offsets out of order at followers, where a leader's append met a full segment file."""
+    """Yield offsets out of order at followers, if a leader's append met a full segment file, with the first such line."""
     full = [line for line in telling.faces if line.says.kind == "too-large"]
-    mixed = [line for line in telling.faces if line.says.kind == "out-of-order"]
-    for line in mixed:
+    out_of_order = [line for line in telling.faces if line.says.kind == "out-of-order"]
+    for line in out_of_order:
         if full:
             yield line.node, line.file, [line.at, full[0].at]
 
@@ -164,7 +167,7 @@ def _old_session(telling: Telling, _losses: Sequence[Loss]) -> Iterator[Sighting
         if entry.kind == "session_expired":
             expired[entry.node] = entry
         elif entry.kind == "not_registered" and "already exists" in entry.fields["error"]:
-            # A client's line of an expired session names no node: it may be of this broker.
+            # A client's line of an expired session names no node (None): it may be of this broker.
             session = expired.get(entry.node, expired.get(None))
             if session is not None:
                 yield entry.node, entry.sources[0].rpartition(":")[0], [session.sources[0], *entry.sources]
@@ -175,6 +178,7 @@ def _planned_transition(telling: Telling, losses: Sequence[Loss]) -> Iterator[Si
     for loss in losses:
         if loss.why != NEVER or loss.node is None:
             continue
+        # When it led, and its starts since: by these it is known whether it died.
         led = [
             entry
             for entry in telling.entries
@@ -368,6 +372,7 @@ def _is_fixed(earliest: Release, latest: Release, fixed: str) -> bool:
     branch (1.0, 1.1) from the one of that branch on.
     """
     *branches, last = map(release_of, fixed.split(", "))
+    # Within one branch, if both ends are of it and it has a fix of its own.
     in_branch = any(earliest[:2] == latest[:2] == fix[:2] and _full(earliest) >= _full(fix) for fix in branches)
     return in_branch or _full(earliest) >= _full(last)
 
@@ -378,6 +383,7 @@ def bug_faces(telling: Telling, losses: Sequence[Loss]) -> list[BugFace]:
     for row in ROWS:
         sources: list[str] = []
         for node, file, lines in row.face(telling, losses):
+            # What is known of a release is kept by node, or by file where no node is known.
             earliest, latest = telling.releases.bounds(node if node is not None else file)
             # Named unless every release that it can be is too old for the bug, or has the fix (rule 2).
             too_old = row.since is not None and _full(latest) < _full(release_of(row.since))

@@ -9,7 +9,9 @@ Rules of this file
 4. What is not shown to be of another cluster is of the same, unless there are several that it could be of: then it is told
    by itself.
 
-A *unit* is a group of files that are surely of one cluster, with the ids that they name (its `evidence`).
+A *unit* is a group of files that are surely of one cluster, with the ids that they name (its `evidence`). `of_common_ids`
+joins units that share an id (rule 2); evidence `contradicts` other evidence by rule 3; `apart` yields the groups that
+contradict another one.
 """
 
 from collections import defaultdict
@@ -31,7 +33,7 @@ def files_by_cluster(files: Sequence[ReadFile]) -> list[list[ReadFile]]:
     for group in groups:
         if id(group) in differing_ids:
             continue
-        # Two are enough to see that it could be of several (rule 4).
+        # It contradicts no group: it is of the one cluster that it could be of. Two are enough to see that it has a choice.
         fitting = list(islice((cluster for cluster in clusters if not cluster.evidence.contradicts(group.evidence)), 2))
         if len(fitting) == 1:
             fitting[0].add(group)
@@ -75,4 +77,5 @@ def _read(file: ReadFile, evidence: ClusterEvidence) -> None:
         topic_id = line.fields.get("topic_id")
         if topic_id is not None and (line.partition is not None or "topic" in line.fields):
             topic = line.fields["topic"] if line.partition is None else line.partition.rpartition("-")[0]
+            # The first and the last time at which it is named: here the one of this line.
             evidence.name(topic, topic_id, (line.order, line.order))

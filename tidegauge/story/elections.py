@@ -7,12 +7,15 @@ Rules of this file
    partition epoch, is one less.
 
 A method `say_KIND` gets every line of its kind of statement (a row of statements.py; `fetch-error` goes to
-`say_fetch_error`), in order of time. It adds an entry to the story (`self.add`), counts the last one once more
-(`self.add_or_count`), or adds its line to an entry that another line began (`join`). `line.fields` has the values in the
-line by name, as text, `line.says` is its row, `line.order` its time in microseconds. `self.replica_of(line)`,
-`self.partitions[name]` and `self.nodes[self.key(line)]` are what is known of its replica, partition and node (state.py). A
-*version* of an ISR is its version in ZooKeeper or the partition epoch. `marks` of an entry are notes for later lines, which
-no report shows.
+`say_fetch_error`), in order of time. To *tell* something is to add an entry to the story (`self.add`), to count the last one
+once more (`self.add_or_count`), or to add the line to an entry that another one began (`join`); to *note* it is to keep it
+for later lines. `line.fields` has the values in the line by name, as text, `line.says` is its row, `line.order` its time in
+microseconds. `self.replica_of(line)`, `self.partitions[name]` and `self.nodes[self.key(line)]` are what is known of its
+replica, partition and node (state.py). Of a replica, `log_end` is where its log ended by the last line, `ended` when that
+was so exactly (None: it may have grown since), `is_known`: its node has had it, `change` the last entry of an ISR that it
+proposed. A *version* of an ISR is its version in ZooKeeper or the partition epoch. `marks` of an entry are notes for later
+lines, which no report shows. `renew` begins another generation of a partition if its topic was created anew, `had` notes a
+high watermark.
 """
 
 import json
@@ -57,7 +60,7 @@ def _isr_sent(text: str) -> list[int] | None:
 
 
 class Elections(StoryState):
-    """Tells these lines."""
+    """Tells lines about leaders, followers, elections and the ISR; a part of story._Teller."""
 
     def say_leader(self, line: SourcedLine) -> None:
         """Tell a replica that begins to lead an epoch at an offset: its log ends there."""
@@ -124,7 +127,10 @@ class Elections(StoryState):
             self.replicas[name, self.key(line)].role_changed = line.order
 
     def say_fetching(self, line: SourcedLine) -> None:
-        """Add to the entries of followers the leader that they fetch from, which their own lines may lack."""
+        """Add to the entries of followers the leader that they fetch from, which their own lines may lack.
+
+        The field `partitions` is a list: of each partition with its leader, epoch or offset, in the form of the release.
+        """
         text = line.fields["partitions"]
         for match in (*_FETCHED_TO.finditer(text), *_FETCHED_LIST.finditer(text)):
             replica = self.replicas.get((match["tp"], self.key(line)))
@@ -143,12 +149,12 @@ class Elections(StoryState):
             ):
                 follower.fields["leader"] = int(leader)
                 join(follower, line)
-            # To 2.6 a fetcher starts at the high watermark, since 2.7 at the log end.
+            # To 2.6 a fetcher starts at the high watermark, since 2.7 at the log end: an offset is read of old lines only.
             if "offset" in match.re.groupindex and replica.truncation is None and number(match["offset"]) >= 0:
                 replica.high_watermark = number(match["offset"])
 
     def _isr_is(self, partition: PartitionStory, isr: tuple[int, ...], version: int | None) -> None:
-        """Set the ISR of a partition, unless what is known is of a later version; None: the line has no version."""
+        """Set the ISR of a partition, unless what is known is of a later version; `version` None: the line has none."""
         # A line without a version (2.x) that says the same leaves the version that is known.
         if version is None and partition.isr is not None and set(isr) == set(partition.isr):
             return
@@ -227,7 +233,10 @@ class Elections(StoryState):
         join(change, line)
 
     def say_isr_rejected(self, line: SourcedLine) -> None:
-        """Tell by the controller's line that it refused an ISR: one entry with the line of the broker that proposed it."""
+        """Tell by the controller's line that it refused an ISR: one entry with the line of the broker that proposed it.
+
+        Either line may begin the entry. The mark _BY_CONTROLLER says that the broker's line of this refusal is to come.
+        """
         proposer = optional(line, "proposer")
         change = self.replicas[str(line.partition), proposer].change if proposer is not None else None
         if change is None or change.fields["accepted"] is True:
@@ -256,7 +265,7 @@ class Elections(StoryState):
             self._elected(line, line.node, clean=False)
 
     def say_topic_id_mismatch(self, line: SourcedLine) -> None:
-        """Tell a replica whose log has another topic id than a request for the partition."""
+        """Tell a replica whose log has another topic id (`own`) than a request for the partition (`received`)."""
         replica = self.replica_of(line)
         fields = {"topic_id": line.fields["own"], "received": line.fields["received"]}
         replica.mismatch = self.add_or_count(replica.mismatch, line, "topic_id_mismatch", **fields)
@@ -277,6 +286,7 @@ class Elections(StoryState):
         line does not say, from the ISR before it, if that is of the version before.
         """
         partition = self.partitions[str(line.partition)]
+        # The last one of this leader, and of this epoch if the line has one.
         election = next(
             (
                 entry
@@ -286,6 +296,7 @@ class Elections(StoryState):
             None,
         )
         if election is None:
+            # Rule 2: by the ISR before it, which is surely that if no version lies between.
             if (
                 clean is None
                 and isr is not None
@@ -294,7 +305,8 @@ class Elections(StoryState):
                 and partition.isr
             ):
                 clean = None if leader == NO_LEADER else leader in partition.isr
-            # A warning without the epoch (say_unclean_choice), less than a minute apart, is of this election.
+            # A warning without the epoch (say_unclean_choice), less than a minute apart, is of this election. `unclean` has
+            # by leader its time, and its file and line.
             if leader in partition.unclean and abs(line.order - partition.unclean[leader][0]) < 60 * SECOND:
                 clean = False
             election = self.add(
@@ -346,8 +358,10 @@ class Elections(StoryState):
             else tuple(map(int, _WITH_EPOCHS.findall(fields.get("isr_with_epochs", ""))))
         )
         recovery, epoch = fields.get("recovery"), number(fields["leader_epoch"])
+        # The controller's state of the partition before the election: this is its first one.
         if fields["before"] == "NewPartition":
             self.renew(line, None, anew=True)
+        # The leader's recovery state; where the line has none, only of a first election is it known.
         clean = {"RECOVERING": False, "RECOVERED": True}.get(
             recovery or "", True if fields["before"] == "NewPartition" else None
         )
@@ -359,6 +373,7 @@ class Elections(StoryState):
         leader, version, isr = int(fields["leader"]), optional(line, "version"), ids(fields["isr"])
         if leader < NO_LEADER:
             return  # -2: the topic is being deleted
+        # The first version, or the one after the last that is known: no other change lies between.
         is_next = version == 0 or (version is not None and partition.version == version - 1)
         # Only a leader changes the ISR: its own broker hears of the election first, and where nobody leads it stays.
         # What it caches (a line with `Cached` or `cached`) may be of a later change, that the leader itself made.
@@ -396,7 +411,10 @@ class Elections(StoryState):
         self._isr_is(partition, isr, version)
 
     def say_no_leader(self, line: SourcedLine) -> None:
-        """Tell that the controller finds nobody to elect: one entry, however often. `elr`: who else may lead (KIP-966)."""
+        """Tell that nobody can be elected, by the controller or by `kafka-topics --describe`: one entry, however often.
+
+        `elr` are eligible leaders out of the ISR, `last_elr` who led last where there are none of these (KIP-966).
+        """
         partition = self.partitions[str(line.partition)]
         isr = ids(line.fields["isr"]) if "isr" in line.fields else None
         last = partition.elections[-1] if partition.elections else None
@@ -432,7 +450,7 @@ class Elections(StoryState):
         self.add(line, "reassignment", line.partition, state=line.fields["done"])
 
     def say_asked(self, line: SourcedLine) -> None:
-        """Note the partitions for which an operator requested an unclean election: the election that follows names that."""
+        """Note the partitions for which an operator requested an unclean election: the entry of that has it (`by`)."""
         for name in _IN_A_LIST.findall(line.fields["partitions"]):
             self.partitions[name].election_request = "an operator's request"
 
@@ -448,7 +466,7 @@ class Elections(StoryState):
             # 4.x prints UNCLEAN for whatever is RECOVERING afterwards; what is not printed so is from the ISR or the ELR.
             recovering = changed.get("leaderRecoveryState", ("", ""))[1] == "RECOVERING"
             clean = None if leader == NO_LEADER else not (line.fields.get("unclean") and recovering)
-            # It was recovering before, or the line was trimmed.
+            # UNCLEAN without a change to RECOVERING: it was recovering before, or the line was trimmed.
             clean = None if line.fields.get("unclean") and clean else clean
             if leader is not None:
                 self._elected(line, leader, epoch=epoch, isr=isr, version=version, clean=clean)
@@ -456,15 +474,17 @@ class Elections(StoryState):
                     partition.elections[-1].marks.add("called unclean")
 
     def say_changes(self, line: SourcedLine) -> None:
-        """Tell elections by a KRaft controller's line of several partition change records; one with a leader is one."""
+        """Tell elections by a KRaft controller's line of several partition change records: each that names a leader."""
         for match in _CHANGE_RECORD.finditer(line.fields["partitions"]):
             leader = int(match["leader"])
             if leader < NO_LEADER:
                 continue  # -2: the leader stays
             of_partition = replace(line, partition=match["tp"])
             partition = self.partitions[match["tp"]]
+            # The line does not have the epoch: a new leader is one more.
             epoch = None if partition.leader_epoch is None else partition.leader_epoch + 1
             isr = ids(match["isr"]) if match["isr"] is not None else partition.isr  # null: it stays
+            # 1 is RECOVERING, as after an unclean election.
             clean = False if match["recovery"] == "1" else (None if leader == NO_LEADER else True)
             self._elected(of_partition, leader, epoch=epoch, isr=isr, clean=clean)
 
@@ -488,6 +508,7 @@ class Elections(StoryState):
     def say_dumped_partition(self, line: SourcedLine) -> None:
         """Tell the first leader of a partition, by a PartitionRecord in a metadata dump: that is a clean election."""
         data = json.loads(line.fields["data"])
+        # By the name that a TopicRecord gave to the topic id, if the dump has it.
         of_partition = replace(line, partition=f"{self.topics.get(data['topicId'], data['topicId'])}-{data['partitionId']}")
         self.renew(of_partition, data["topicId"])
         self._elected(
@@ -502,15 +523,18 @@ class Elections(StoryState):
     def say_dumped_change(self, line: SourcedLine) -> None:
         """Tell a PartitionChangeRecord in a metadata dump: what it does not name stays; a leader in it is a new epoch."""
         data = json.loads(line.fields["data"])
+        # By the name that a TopicRecord gave to the topic id, if the dump has it.
         of_partition = replace(line, partition=f"{self.topics.get(data['topicId'], data['topicId'])}-{data['partitionId']}")
         partition = self.partitions[str(of_partition.partition)]
         isr = tuple(data["isr"]) if data.get("isr") is not None else None
+        # Each record raises the partition epoch by one, and does not have it.
         version = None if partition.version is None else partition.version + 1
         old_isr = partition.isr
         leader = data.get("leader")
         if leader is not None and leader >= NO_LEADER:
             epoch = None if partition.leader_epoch is None else partition.leader_epoch + 1
-            clean = None if leader == NO_LEADER else data.get("leaderRecoveryState") != 1  # else from the ISR or the ELR
+            # 1 is RECOVERING, as after an unclean election; any other leader is from the ISR or the ELR.
+            clean = None if leader == NO_LEADER else data.get("leaderRecoveryState") != 1
             self._elected(
                 of_partition, int(leader), epoch=epoch, isr=isr if isr is not None else old_isr, version=version, clean=clean
             )

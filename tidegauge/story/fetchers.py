@@ -1,11 +1,11 @@
 """Tell what fetchers meet: offsets out of range, errors, refused epochs; the same several times in a row is one entry.
 
 A method `say_KIND` gets every line of its kind of statement (a row of statements.py; `fetch-error` goes to
-`say_fetch_error`), in order of time. It adds an entry to the story (`self.add`), counts the last one once more
-(`self.add_or_count`), or adds its line to an entry that another line began (`join`). `line.fields` has the values in the
-line by name, as text, `line.says` is its row, `line.order` its time in microseconds. `self.replica_of(line)` is what is
-known of the replica that it is about: most attributes are the last entry of a kind. `marks` of an entry are notes for later
-lines, which no report shows.
+`say_fetch_error`), in order of time. To *tell* something is to add an entry to the story (`self.add`), to count the last one
+once more (`self.add_or_count`), or to add the line to an entry that another one began (`join`); to *note* it is to keep it
+for later lines. `line.fields` has the values in the line by name, as text, `line.says` is its row, `line.order` its time in
+microseconds. `self.replica_of(line)` is what is known of the replica that it is about: most attributes are the last entry of
+a kind. `marks` of an entry are notes for later lines, which no report shows.
 """
 
 import re
@@ -17,7 +17,7 @@ from tidegauge.traces.kafka_logs.parsing.parsed_line import ids, number
 
 
 class Fetchers(StoryState):
-    """Tells these lines."""
+    """Tells lines about fetches and what leaders refuse; a part of story._Teller."""
 
     def say_reset(self, line: SourcedLine) -> None:
         """Tell a follower whose fetch offset is out of its leader's range, `from`, and that goes on at another one, `to`.
@@ -27,12 +27,14 @@ class Fetchers(StoryState):
         """
         replica = self.replica_of(line)
         before, after = optional(line, "from"), number(line.fields["to"])
+        # The line says that it goes on at the start of the leader's log, not at its end.
         of_start, last, statement = "'s start offset" in line.text, replica.reset, line.says.text
-        # A replica whose log goes on where the leader's begins before stays where it is.
+        # A replica whose log ends above that start goes on at its own log end.
         after = max(after, before or 0) if of_start else after
-        # 0.8 prints the line after it has begun anew: from where is in the line of the handling.
+        # 0.8 prints this line (`which`: latest or start) after it has begun anew: the other line has where it was before.
         before = None if before == after and "which" in line.fields else before
         if last is not None and last.fields["to"] == after:
+            # The first of the two lines did not have it.
             if last.fields["from"] is None and statement not in last.marks:
                 last.fields["from"] = before
             if last.fields["from"] == before:
@@ -49,9 +51,11 @@ class Fetchers(StoryState):
 
     def say_consumer_reset(self, line: SourcedLine) -> None:
         """Tell an offset that a consumer asked for and the log has not; the line need not say where it goes on."""
+        # No node: consumers of a partition are kept as one more replica, under this name.
         reader, replica = "a consumer", self.replicas[str(line.partition), "a consumer"]
         fields = {"from": number(line.fields["from"]), "to": optional(line, "to"), "by": reader}
         replica.reset = self.add_or_count(replica.reset, replace(line, node=None), "reset", **fields)
+        # `Truncation detected`: the epoch that it read differs from the log's. `which`: END or BEGINNING, where it goes on.
         replica.reset.marks |= {"diverged"} if line.says.text.startswith("Truncation") else set()
         replica.reset.marks |= {f"to {line.fields['which']}"} if "which" in line.fields else set()
 
@@ -80,6 +84,7 @@ class Fetchers(StoryState):
         """Tell with what error a leader answered a fetch, or why it did not answer."""
         replica = self.replica_of(line)
         lost = self.lost_fetch.get(self.key(line))
+        # Why the fetch was not answered, if the line of that is at most a second old.
         lost_error = (
             lost.fields["error"].strip().rstrip(".") if lost is not None and line.order - lost.order <= SECOND else ""
         )
@@ -140,7 +145,8 @@ class Fetchers(StoryState):
     def say_marked_failed(self, line: SourcedLine) -> None:
         """Add the line to the entry that says why the fetcher gave the partition up."""
         replica = self.replica_of(line)
-        # Every healthy restart since 2.3 marks so what waits for the new leader epoch: alone the line says nothing.
+        # Every healthy restart since 2.3 marks so what waits for the new leader epoch: alone the line says nothing. `older`
+        # is when say_epoch_older told that, `refused` the entry of it.
         if replica.older is not None and line.order - replica.older < TOGETHER:
             if replica.refused is not None:
                 join(replica.refused, line)

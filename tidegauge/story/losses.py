@@ -14,6 +14,11 @@ Rules of this file
 In go the entries of a story (StoryEntry: `kind`, `fields`, `order`, a time in microseconds) and the high watermarks that
 nodes had. The *event* of a loss is the leader that began without the records: one that had lost its disk, or was elected
 uncleanly. Offsets are half-open: from `first`, or a truncation's `to`, to before `end`, or a truncation's `from`.
+
+The `basis` of a truncation says why it was done: `epoch` (the answer of its leader), `high watermark` (to its own), `reset`
+(it was out of its leader's range), `untold`. Its `relation` says how it lies to the high watermark before it (`no effect`:
+it removed nothing). Marks: `doubtful`, that high watermark may be too high (KAFKA-14704); `led before`, the follower was
+itself the leader before.
 """
 
 from collections import defaultdict
@@ -54,6 +59,8 @@ class Loss:
 
     `committed` is "yes", "no" or "unknown", `why` one of the reasons above. `nodes` truncated them, `copies` still had all
     of them. `kept_offsets`: those after a reset at which `node` still has its old log, which differs from its leader's.
+    `missing_line` names the line that would tell the size (rule 4), `do` is the next step (advice.py), `acknowledged` how
+    many of them the judge knows to be acknowledged with acks=all.
     """
 
     partition: str
@@ -130,6 +137,7 @@ def _add_leader_line(starts: list[_LeaderStart], line: StoryEntry, election: Sto
     """Add a leader's own line to those who led; `election` elected this leader, None where no line tells that."""
     clean = election.fields["clean"] if election is not None else None
     same = [start for start in starts if start.epoch == line.fields["leader_epoch"] and start.node == line.node]
+    # Of those, the ones by a leader line; the others are the election itself.
     earlier_lines = [start for start in same if election is None or start.source != election.sources[0]]
     added = _leader_start(line, line.node, line.fields["offset"], clean)
     # One node that leads one epoch twice, the second time with less, has lost its log in between.
@@ -202,6 +210,7 @@ class _PartitionLosses:
         starts: list[_LeaderStart] = []
         # By node: the last log end that a line gave, and when, as long as nothing is appended to that log.
         ended: dict[int | None, tuple[int, int]] = {}
+        # By leader epoch and leader.
         elected: dict[tuple[object, object], StoryEntry] = {}
         for entry in self.entries:
             fields = entry.fields
@@ -260,17 +269,19 @@ class _PartitionLosses:
         A broker that is back before its session has ended leads on, without its log, in the epoch that it led, until it is
         registered. Then another replica leads, with all records, and the loss is one of this broker only.
         """
+        # With a node it is a truncation, so what it says is gone was removed.
         if loss.why != DISK or loss.node is not None or loss.end is None:
             return False
         event = self._event_of(loss.cause)
         later = [
             start for start in self.starts if event is not None and start.order > event.order and start.node != event.node
         ]
-        # Nobody led, nobody truncated: the other replicas have it, or no line tells.
+        # Nobody else led, and nobody truncated: that is told only where another replica is known to have the records.
         if not later and not loss.nodes:
             return not loss.copies
         if not later or later[0].offset is None or later[0].offset < loss.end:
             return False
+        # The next leader's log ends beyond them; they are gone all the same if it had cut them, and then copied others.
         return not any(
             entry.kind == "truncated" and entry.node == later[0].node and entry.fields["to"] < loss.end
             for entry in self.entries
@@ -286,6 +297,7 @@ class _PartitionLosses:
         """Set `missing_line` of a loss by a lost disk: the leader may have had more, which no other replica had fetched."""
         event = self._event_of(loss.cause) if loss.why == DISK else None
         before = [start for start in self.starts if event is not None and start.order < event.order]
+        # Only if it led just before, too: a follower has no more than its leader.
         if event is not None and before and before[-1].node == event.node:
             loss.missing_line = end_of_lost_log(event.node)
 
@@ -305,6 +317,7 @@ class _PartitionLosses:
                 high_watermark.leader_epoch is None
                 or leader.epoch is None
                 or high_watermark.leader_epoch < leader.epoch
+                # Without its disk it may lead on in the epoch in which it had that high watermark.
                 or (leader.disk and high_watermark.leader_epoch == leader.epoch)
             )
         ]
@@ -351,6 +364,7 @@ class _PartitionLosses:
             to = start  # its leader has written since: what stands there is another record
         cause = self._cause(truncation, leader)
         event = self._event_of(cause)
+        # The time of a loss is that of its event, if one is known.
         time = event.time if event is not None and cause.why in (UNCLEAN, DISK) else truncation.time
         bound, committed_to = self._committed_to(truncation, leader)
         sources = list(
@@ -398,8 +412,9 @@ class _PartitionLosses:
     ) -> None:
         """Add the loss by a truncation of which no line says from where: its size is unknown, but for a least number.
 
-        `to` is where the log ends now, `committed_to` the highest offset known to be committed.
+        `to` is where the log ends now; all below `committed_to` was committed (None: no high watermark is known).
         """
+        # It may have removed nothing, unless a leader's answer led to it or it went below the high watermark.
         if truncation.basis not in ("epoch", "reset") and truncation.fields["relation"] != "below":
             return
         least = max(1, (committed_to or 0) - to)
@@ -432,7 +447,10 @@ class _PartitionLosses:
         return self.entries[: next(at for at, entry in enumerate(self.entries) if entry is truncation)]
 
     def _leader_of(self, truncation: StoryEntry) -> _LeaderStart | None:
-        """Return the leader because of which a replica truncates: that of the epoch in which it follows, or the last one."""
+        """Return the leader because of which a replica truncates: that of the epoch in which it follows.
+
+        If no line tells that epoch, the last leader before that is another node; None if no such leader is known.
+        """
         epoch = next(
             (
                 entry.fields["leader_epoch"]
@@ -448,7 +466,11 @@ class _PartitionLosses:
         return fitting[-1] if fitting else None
 
     def _cause(self, truncation: StoryEntry, leader: _LeaderStart | None) -> Cause:
-        """Return why what a truncation removes is gone: by the last leader before it that began without some of that."""
+        """Return why what a truncation removes is gone: by the last leader before it that began without some of that.
+
+        BELOW where no leader did that had lost its disk or was elected uncleanly. `leader` is the one that it follows.
+        """
+        # Up to where its log had records, as far as a line tells; and the last epoch in which a line shows its log.
         top = truncation.fields["from"] if truncation.fields["from"] is not None else truncation.fields["high_watermark"]
         own_epoch = max(
             (
@@ -505,6 +527,7 @@ class _PartitionLosses:
         offset: what was committed there is known to be on a leader that was elected cleanly, if its replicas truncate by
         epochs and its log was whole.
         """
+        # Whether all that it knew to be committed stays: if not, its leader's log was not whole.
         whole = truncation.fields["to"] >= truncation.fields["high_watermark"]
         if (
             truncation.basis != "high watermark"
@@ -519,6 +542,7 @@ class _PartitionLosses:
             for entry in self._until(truncation)
             if entry.kind in ("leader", "follower") and entry.node == truncation.node
         ]
+        # The role in which it truncates, if a line tells it; `roles` are those before.
         following = roles.pop() if roles and roles[-1].kind == "follower" else None
         # That it led before is enough: an election gives no first offset, as the load line that it is told by may be old.
         if truncation.basis != "high watermark":
@@ -530,6 +554,7 @@ class _PartitionLosses:
                 epoch = before[-1].epoch
                 if None in (epoch, leader.epoch) or (epoch or 0) + 1 == leader.epoch:
                     return 0
+        # It did not lead before, so its high watermark may lag by any number.
         if not roles or roles[-1].kind != "leader":
             return None
         # It may have followed a leader with a higher one since, without a line: another broker's leader line shows that, or
@@ -585,7 +610,7 @@ class _PartitionLosses:
         """Set `copies` of a loss: the nodes whose log had all of it and was not truncated since."""
         if loss.end is None or loss.first is None:
             return
-        # By node, whether it has all of it, as the lines so far say.
+        # By node, whether it has all of it, as the lines so far say. A later line overrules an earlier one.
         copies: dict[int, bool] = {}
         # The leader that began without the records, if the loss is due to one: logs from before it may have them.
         before = [start for start in self.starts if start.order <= loss.order + SLACK]
@@ -674,7 +699,10 @@ def _parts(first: int, end: int, bound: int | None, committed_to: int | None) ->
 
 
 def _reason(cause: Cause, committed: str) -> tuple[str, bool | None]:
-    """Return why records are gone, and whether Kafka allows that (None: unknown), by the cause and whether committed."""
+    """Return why records are gone (Loss.why), and whether Kafka allows that (None: unknown).
+
+    `committed` is "yes", "no" or "unknown". "truncated" is the reason where it is not known that committed records are gone.
+    """
     if cause.why in (UNCLEAN, DISK):
         return cause.why, True
     if committed == "no":

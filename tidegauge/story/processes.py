@@ -1,11 +1,13 @@
 """Tell starts, stops and fatal ends of brokers, lost and failed directories, and what controllers say of brokers.
 
 A method `say_KIND` gets every line of its kind of statement (a row of statements.py; `fetch-error` goes to
-`say_fetch_error`), in order of time. It adds an entry to the story (`self.add`), counts the last one once more
-(`self.add_or_count`), or adds its line to an entry that another line began (`join`). `line.fields` has the values in the
-line by name, as text, `line.says` is its row, `line.order` its time in microseconds. `self.nodes[self.key(line)]` is what is
-known of the node that wrote it: most attributes are the last entry of a kind, None before there is one. A `mixed` line may
-be of one of several nodes. `marks` of an entry are notes for later lines, which no report shows.
+`say_fetch_error`), in order of time. To *tell* something is to add an entry to the story (`self.add`), to count the last one
+once more (`self.add_or_count`), or to add the line to an entry that another one began (`join`); to *note* it is to keep it
+for later lines. `line.fields` has the values in the line by name, as text, `line.says` is its row, `line.order` its time in
+microseconds. `self.nodes[self.key(line)]` is what is known of the node that wrote it: most attributes are the last entry of
+a kind, None before there is one. Its `phase` is "", "starting", "started" or "stopped"; `active`: one of its replicas leads
+or follows; `made`: the log directories that the start made. A `mixed` line may be of one of several nodes. `marks` of an
+entry are notes for later lines and for sentences, which no report shows.
 """
 
 import re
@@ -27,7 +29,7 @@ _IN_DIRECTORY = re.compile(r"(?: in(?: log)?)?(?: dir(?:ectory)?| log dir)? $")
 
 
 class Processes(StoryState):
-    """Tells these lines."""
+    """Tells lines about processes, directories and controllers; a part of story._Teller."""
 
     def say_starting(self, line: SourcedLine) -> None:
         """Tell that a process starts; several lines of one start are one entry."""
@@ -56,13 +58,14 @@ class Processes(StoryState):
         node.made = set()
         node.phase = "starting"
         key = self.key(line)
+        # Of the replicas of this node: the entries of its last process get no more lines, and its log ends may be old.
         for (_, whose), replica in self.replicas.items():
             if whose == key:
                 replica.loaded = replica.truncation = replica.fell = replica.reset = None
                 replica.ended = None
 
     def _recovery(self, line: SourcedLine) -> StoryEntry:
-        """Return the entry of the start that a line of recovery belongs to; begin one if no line has told it."""
+        """Return the entry of the start that a line of recovery belongs to; begin one if no line has told that start."""
         node = self.nodes[self.key(line)]
         # Logs are recovered before a broker is started, and before it leads or follows.
         if node.start is None or node.active or node.phase in ("started", "stopped"):
@@ -81,7 +84,8 @@ class Processes(StoryState):
         # 2.8 says so of a directory that it has just made, too.
         if directory is not None and directory in node.made:
             return
-        # 2.8 says so of an empty directory, too, which is unclean only if a log is recovered, or loaded, after it.
+        # 2.8 says so of an empty directory, too, which is unclean only if a log is recovered, or loaded, after it: see
+        # Truncations.say_loaded.
         if "Attempting" in line.text:
             start.marks.add("attempting")
             return
@@ -96,7 +100,7 @@ class Processes(StoryState):
             join(start, line)
 
     def say_session_expired(self, line: SourcedLine) -> None:
-        """Tell a broker that lost its session with ZooKeeper; its client prints a line of the same, just before."""
+        """Tell a broker that lost its session with ZooKeeper; its client may have begun the entry just before."""
         last = self.nodes[self.key(line)].expired
         if last is not None and line.order - last.order < TOGETHER:
             # The client's line before it was this broker's own, then.
@@ -107,7 +111,7 @@ class Processes(StoryState):
             self.nodes[self.key(line)].expired = self.add(line, "session_expired")
 
     def say_client_session_expired(self, line: SourcedLine) -> None:
-        """Tell what any client of ZooKeeper prints: only a broker's own line makes it that broker's."""
+        """Tell a lost session by a line that any client of ZooKeeper prints: a broker's own line makes it that broker's."""
         last = self.nodes[self.key(line)].expired
         if last is not None and line.order - last.order < TOGETHER:
             join(last, line)
@@ -129,7 +133,7 @@ class Processes(StoryState):
         refused[expected] = self.add_or_count(last, line, "not_registered", error=error, **epochs)
 
     def say_not_controller(self, line: SourcedLine) -> None:
-        """Tell a request to a controller that is not the active one, and which is, where the line has it."""
+        """Tell a request to a controller that is not the active one, and which is (None: no line says it, -1: none is)."""
         node = self.nodes[self.key(line)]
         active = NO_LEADER if line.says.text.startswith("No ") else optional(line, "active")
         node.inactive = self.add_or_count(node.inactive, replace(line, partition=None), "not_controller", active=active)
@@ -172,6 +176,7 @@ class Processes(StoryState):
             if change is not None and change.fields["accepted"] is None and line.order - change.order < TOGETHER:
                 change.fields |= {"accepted": False, "error": line.error}
                 join(change, line)
+        # A task that failed as its directory did is told by the entry of that.
         failures_near = self.nodes[self.key(line)].failed.values()
         if "java.io." in line.error and not any(line.order - failure.order < TOGETHER for failure in failures_near):
             self.add(line, "request_failed", error=line.error, task=line.fields["task"])
@@ -181,13 +186,16 @@ class Processes(StoryState):
         self.add(line, "thread_died", thread=line.fields["thread"], error=line.error or None)
 
     def say_not_deleted(self, line: SourcedLine) -> None:
-        """Tell files of a deleted topic that stay: no partition has them any more."""
+        """Tell files of a deleted topic that could not be deleted: no partition needs them any more."""
         node = self.nodes[self.key(line)]
         error = line.error or line.fields.get("error")
         node.undeleted = self.add_or_count(node.undeleted, replace(line, partition=None), "not_deleted", error=error)
 
     def say_not_registered(self, line: SourcedLine) -> None:
-        """Tell a broker that ZooKeeper, or the controller of KRaft, has of another process, or not: nobody sees this one."""
+        """Tell a broker that is not registered, as another process is under its id, or as the controller refused it.
+
+        Clients and the controller do not see such a broker. The error NOT_CONTROLLER says only whom it asked.
+        """
         if line.fields["error"] == "NOT_CONTROLLER":
             self.say_not_controller(line)
             return
@@ -243,6 +251,7 @@ class Processes(StoryState):
         An entry's `cause` is the exception behind its line, or what a later line says more precisely.
         """
         node = self.nodes[self.key(line)]
+        # What the sentence says of the error, by the statement that the line is.
         error = line.fields.get("error", "").strip(" :") or None
         if "leader_end" in line.fields:
             leader_end, log_end = number(line.fields["leader_end"]), number(line.fields["log_end"])
@@ -268,6 +277,7 @@ class Processes(StoryState):
         if refused is not None and "NodeExists" in line.error and line.order - refused.order < TOGETHER:
             self.entries.remove(refused)
             node.unregistered = None
+        # The entry is the last one if this line repeats it, or follows soon and may explain it; else it is a new one.
         same_error = node.fatal is not None and error == node.fatal.fields.get("cause", node.fatal.fields["error"])
         if same_error and node.fatal is not None:
             join(node.fatal, line)
@@ -299,6 +309,7 @@ class Processes(StoryState):
         """Tell why a directory failed: the first error at a file in it makes its broker give it up."""
         # `what` is what the broker did at the file, such as "flushing log for orders-0 in dir ".
         path, what = line.fields["directory"], line.fields["what"]
+        # It names a file, not the directory.
         if what.endswith("file "):
             folder = (PureWindowsPath if "\\" in path else PurePosixPath)(path)
             # A checkpoint lies in the directory, but that of leader epochs in a replica's folder, one below.
@@ -311,7 +322,10 @@ class Processes(StoryState):
         self.say_directory_failed(failed, f"{why}: {error}" if error else why)
 
     def say_io_error(self, line: SourcedLine) -> None:
-        """Tell a file that the system could not read or write, where no line of Kafka says of which directory it is."""
+        """Tell a file that the system could not read or write, where no line of Kafka says of which directory it is.
+
+        That is the folder of the file, or the one above if the file lies in a replica's folder.
+        """
         node = self.nodes[self.key(line)]
         failures_near = [*node.failed.values(), *([node.fatal] if node.fatal is not None else [])]
         if any(abs(line.order - failure.order) < TOGETHER for failure in failures_near):
@@ -355,7 +369,7 @@ class Processes(StoryState):
         leader = line.node if fields["state"] == "Leader" else optional(line, "leader")
         if leader is None:
             entry = self._without_leader(line, fields["epoch"])
-            # A candidate stands for election, unless say_quorum_attempt has counted that already.
+            # A candidate stands for election, unless say_quorum_attempt has counted that already (its mark: `attempted`).
             entry.fields["elections"] += fields["state"] == "Candidate" and "attempted" not in entry.marks
             entry.marks.discard("attempted")
             if fields["state"] == "Resigned" and "led" in fields:
@@ -366,6 +380,7 @@ class Processes(StoryState):
                 if name in fields:
                     entry.fields.setdefault(name, number(fields[name]))
             return
+        # It knows a leader: another one, or in another epoch, ends what was told of the last one.
         epoch, last = number(fields["epoch"]), node.quorum
         if last is None or (last.fields["leader"], last.fields["leader_epoch"]) != (leader, epoch):
             node.quorum = self.add(line, "quorum", leader=leader, leader_epoch=epoch)
@@ -376,7 +391,7 @@ class Processes(StoryState):
     def _without_leader(self, line: SourcedLine, epoch: str | None = None) -> StoryEntry:
         """Return the entry of the time in which a node knows no leader of the quorum, with this line; begin it if needed.
 
-        `epoch` is the one that the line has: `epochs` of the entry are the first and the last.
+        `epoch` is the one that the line has (None: it has none): `epochs` of the entry are the first and the last.
         """
         node = self.nodes[self.key(line)]
         entry = node.quorum
@@ -405,7 +420,7 @@ class Processes(StoryState):
         self.add(line, "metadata_empty")
 
     def say_joined(self, line: SourcedLine) -> None:
-        """Tell a broker that the controller lets serve; both say so."""
+        """Tell a broker that was unfenced, so that clients may use it: the controller's line and its own are one entry."""
         of_broker = replace(line, node=number(line.fields["broker"])) if "broker" in line.fields else line
         node = self.nodes[self.key(of_broker)]
         if node.joined is not None and line.order - node.joined.order < TOGETHER:
@@ -414,7 +429,7 @@ class Processes(StoryState):
             node.joined = self.add(of_broker, "broker_joined")
 
     def say_turned_away(self, line: SourcedLine) -> None:
-        """Tell a node whose first request another one answered with an error: the other one's log says why."""
+        """Tell a node to which another one (`peer`) answered its first request with an error: the log of that says why."""
         node, peer = self.nodes[self.key(line)], number(line.fields["peer"])
         fields = {"peer": peer, "error": line.fields["error"]}
         node.turned_away[peer] = self.add_or_count(
@@ -492,7 +507,7 @@ class Processes(StoryState):
         self._without_leader(line).fields["alone"] = number(line.fields["limit"])
 
     def say_unreachable(self, line: SourcedLine) -> None:
-        """Tell a node that another one could not connect to, or send a request to, once for both."""
+        """Tell a node (`peer`) that the one which wrote the line could not connect to, or not send a request to."""
         node, peer = self.nodes[self.key(line)], number(line.fields["peer"])
         # Only peers of Raft matter for the quorum.
         peers = node.unreachable if "RaftManager" in line.text else node.unanswering

@@ -6,6 +6,8 @@ Rules of this file
    without a date is of the day of the line before it.
 2. A writer is a pod or a host in JSON, or what stands before the date: a key that only says which lines are of one writer.
 3. A file that was wrapped or exported as a whole is restored before (exports.py of the reader of logs).
+
+DATES has the forms of a date, each with its `microseconds(text)` (None: no date after all) and a compiled pattern.
 """
 
 import html
@@ -64,6 +66,7 @@ Dated = tuple[int, int, int | None]
 
 def lines_within(text: str) -> Iterator[str]:
     """Yield the log lines in one line of a file, undone (plain): a JSON document, or HTML with breaks, has several."""
+    # A long line of JSON may be many documents, an array of them.
     parts = _OBJECTS.split(text) if len(text) > LONG and text.lstrip()[:1] in ("{", "[") else (text,)
     for part in parts:
         # In JSON, `\n` divides lines; elsewhere it may be the name of a directory of Windows that begins with an n.
@@ -113,6 +116,7 @@ def date_of(text: str, before: int = 0) -> Dated:
             time = dates.microseconds(last[0])
             if time is not None:
                 return last.start(), last.end(), time
+    # A dumped record has `CreateTime: ` before the milliseconds, anywhere in the line.
     found_unix = _CREATED.search(text) or _UNIX.search(head)
     if found_unix is not None:
         digits = found_unix[0].removeprefix("CreateTime: ")
@@ -122,6 +126,7 @@ def date_of(text: str, before: int = 0) -> Dated:
     if since is not None:
         fraction = since[2].zfill(9) if since.re is _INSTANT else since[2]
         return since.start(1), since.end(), int(since[1]) * 1_000_000 + int(fraction[:6].ljust(6, "0"))
+    # Before the level, or else right behind it.
     clock = _TIME.search(head, 0, level.start() if level else len(head)) or _TIME.match(
         head, level.end() + 1 if level else 0
     )
@@ -149,6 +154,7 @@ def writer_of(text: str, begin: int) -> str:
     if _LOGFMT.match(text) is not None:
         named = _OF_LOGFMT.search(text[:LONG].partition(" msg=")[0])
         return named[1] if named is not None else ""
+    # Without a date only the prefix of a container (`kafka-1  | `) is one.
     before = text[:begin] if begin >= 0 else text[:60] if "| " in text[:60] else ""
     # The second part of a date in the language of a console (`@ 16:49`) is no writer either.
     before = "" if len(before) > 400 else _EXPORTED_AT.sub("", _OF_ITS_OWN.sub(" ", before))
@@ -169,7 +175,7 @@ def exception_in(text: str, begin: int, end: int) -> str | None:
 
     The date stands from `begin` to before `end`, both -1 without one.
     """
-    # A number in its message may look like a date.
+    # A number in its message may look like a date: not dated if a container's prefix, or the exception, stands around it.
     dated = end >= 0 and _BAR.match(text, end) is None and _EXCEPTION.match(text[:begin]) is None
     # A dated line with a level is a log message, whatever exception it names.
     if dated:

@@ -15,7 +15,8 @@ Rules of this file
 
 A *statement* is a row of statements.py; a line *says* something if it fits one. A *writer* is a key of who wrote a line: a
 pod, host, prefix or part of a report. An `order` is a time in microseconds since 1970: a line without one has that of the
-line before.
+line before. `date_of(text, order)` returns where the date of a line begins and ends in it (-1: it has none) and its time,
+`statements_in` what a line says: its row (`kind`, `text`), the partition, the values in it by name (`fields`).
 """
 
 import re
@@ -188,7 +189,10 @@ def text_files(path: Path, problems: list[Problem]) -> Iterator[tuple[Path, str]
 
 
 def selects(selection: Selection | None, time: int, partition: str | None) -> bool:
-    """Return whether a line is read, by its time, in microseconds, and its partition (None: it is about none)."""
+    """Return whether a line is read, by its time, in microseconds, and its partition (None: it is about none).
+
+    Without a selection every line is.
+    """
     if selection is None:
         return True
     early = selection.begin is not None and time < selection.begin
@@ -214,6 +218,7 @@ def read_files(paths: Sequence[Path], problems: list[Problem], selection: Select
 def read_file(path: Path, label: str, problems: list[Problem], selection: Selection | None = None) -> ReadFile | None:
     """Return one file, read; None for one that is no text. `label` is what reports call it."""
     file = ReadFile(path, label)
+    # The time of the last line that has one.
     order = 0
     for block in blocks(path, label, problems):
         if file.lines == 0:
@@ -229,6 +234,7 @@ def read_file(path: Path, label: str, problems: list[Problem], selection: Select
             if len({_DIGITS.sub("", text) for text in file.head if len(text) == longest}) >= _TRIMMED:
                 file.trimmed = longest
             file.part_starts += _part_starts(file.head)
+            # Ids that the first lines name, whether they say something or not: a broker prints its own as it starts.
             for number, text in enumerate(file.head, 1):
                 _note_ids(text, _writer(text, date_of(text)[0], number, file), file)
         lines, count = _lines_of(block)
@@ -237,6 +243,7 @@ def read_file(path: Path, label: str, problems: list[Problem], selection: Select
         for number, text, end, speaks in lines:
             before = len(file.sourced_lines)
             if speaks:
+                # What stands between says how far the exception of a line may be from it (_reach).
                 begins = end - len(text.encode()) - 1
                 file.between = block[ended:begins] if begins - ended <= _MOST_BETWEEN else b"\n"
                 ended = end
@@ -248,19 +255,23 @@ def read_file(path: Path, label: str, problems: list[Problem], selection: Select
                 restored = whole_part(text) if trimmed else _joined(text, block, end)
                 for line in lines_within(restored):
                     order = _take(line, file.lines + number + 1, order, file, selection)
+            # It said nothing that a statement is about; it may be an error all the same.
             if len(file.sourced_lines) == before:
                 _note_error(text, block[end + 1 : end + 1 + _MOST_BEHIND], file.lines + number + 1, order, file, selection)
         file.lines += count
     _end_dump(file)
     times = [line.order for line in file.sourced_lines]
-    # A log platform exports the newest first.
+    # A log platform exports the newest first: more than half of the lines are followed by an earlier one.
     if sum(map(lt, times[1:], times)) * 2 > len(times):
         file.sourced_lines.reverse()
     return file
 
 
 class _BlockLine(NamedTuple):
-    """A line of a block: its number from 0, its text, where it ends; `speaks`: it has a text of a row, else an error."""
+    """A line of a block: its number from 0, its text, where it ends in the block.
+
+    `speaks`: it has a text of a row of statements.py, else only the level of an error.
+    """
 
     number: int
     text: str
@@ -269,7 +280,7 @@ class _BlockLine(NamedTuple):
 
 
 def _lines_of(block: bytes) -> tuple[list[_BlockLine], int]:
-    """Return the lines of a block that have a text of the table or are errors, and the number of all lines."""
+    """Return the lines of a block that have a text of statements.py or are errors, and the number of all its lines."""
     begins, ends, matching = lines_matching(block, f"{NEEDLES}|{_ERRORS}")
     numbers = np.flatnonzero(matching).tolist()
     raw = [block[begins[at] : ends[at]] for at in numbers]
@@ -281,7 +292,10 @@ def _lines_of(block: bytes) -> tuple[list[_BlockLine], int]:
 
 
 def _note_error(text: str, after: bytes, number: int, order: int, file: ReadFile, selection: Selection | None) -> None:
-    """Count an error of a node that no statement is about, and keep the first one; `after` is what stands behind it."""
+    """Count an error of a node that no statement is about, and keep the first one.
+
+    `after` is what stands behind the line, `number` its number in the file, `order` the time if it has none.
+    """
     if not is_error(text) or _OF_A_NODE.search(text) is None:
         return
     _, end, time = date_of(text, order)
@@ -302,8 +316,10 @@ def _joined(text: str, block: bytes, end: int) -> str:
     if is_whole or text[:1] == "{":
         return text
     first = list(lines_within(text))
+    # Several log lines in one line of the file: nothing wrapped those.
     if len(first) != 1:
         return text
+    # The rows that it fits alone. Of a longer one only rows count whose text begins in this line.
     places, length = _places(first, len(text)), len(first[0].rstrip())
     if places and _is_whole(text):
         return text
@@ -314,7 +330,8 @@ def _joined(text: str, block: bytes, end: int) -> str:
             break
         whole = f"{whole.rstrip()} {behind}"
         longer_places = _places(lines_within(whole), length)
-        # Of two rows that a line fits, the one that says more comes first in the table.
+        # Of two rows that a line fits, the one that says more comes first in the table: the first of the places. With some
+        # (GOES_ON) each line behind says more.
         goes_on = bool(longer_places) and STATEMENTS[longer_places[0]].kind in GOES_ON
         if longer_places and (not places or longer_places[0] < places[0] or goes_on):
             places, longer = longer_places, whole
@@ -331,7 +348,7 @@ def _is_whole(text: str) -> bool:
 
 
 def _places(lines: Iterable[str], length: int) -> list[int]:
-    """Return the places in STATEMENTS of the rows that lines fit, with their text within the first `length` characters."""
+    """Return the places in STATEMENTS of the rows that lines fit, whose text begins in the first `length` characters."""
     return [_PLACES[id(row)] for line in lines for row, _, _ in statements_in(line) if line.find(row.text) < length]
 
 
@@ -345,20 +362,24 @@ def _take(text: str, number: int, order: int, file: ReadFile, selection: Selecti
         file.future |= {(str(tp), fields["to"]) for _, tp, fields in statements_in(text) if "to" in fields}
         return order
     begin, end, time = date_of(text, order)
+    # The line is, or belongs to, the exception of a line before.
     exception = exception_in(text, begin, end)
     if exception is not None:
         if file.sourced_lines:
-            _add_error(exception, number, file, "Caused by" in text[:120])
+            _add_error(exception, number, file, is_cause="Caused by" in text[:120])
         # Its own date, if any, is a container's.
         begin, end, time = -1, -1, file.sourced_lines[-1].order if file.sourced_lines else time
+    # An exception at the end of a line, which may be a statement of its own.
     behind = exception_behind(text) if exception is None else ""
     for says, partition, values in chain(statements_in(text), statements_in(behind)):
         fields = _beside_the_last(file, values) if says.kind == "dumped-batch" else values
+        # The log's own line of a truncation whose fetcher's line, just before, was of a copy in another directory.
         if says.kind == "truncated" and (str(partition), fields["to"]) in file.future:
             file.future.discard((str(partition), fields["to"]))
             return order
         if "[ConsumerFetcher" in text and says.kind != "consumer-reset":
             continue  # what a consumer to 1.1 fetched: no broker did
+        # A dump is told by its first line, with what it has (_end_dump), as long as no batch in it is odd.
         if says.kind == "dumped-segment":
             _end_dump(file)
             file.dump_line = len(file.sourced_lines)
@@ -371,6 +392,7 @@ def _take(text: str, number: int, order: int, file: ReadFile, selection: Selecti
         written = time if time is not None else order
         if not selects(selection, written, partition):
             return max(order, written)
+        # Who wrote it, rule 3: later, _attribute gives a node to lines that name none.
         writer = _writer(text, begin, number, file)
         node = _note_ids(text, writer, file)
         node = int(fields["node"]) if "node" in fields else node
@@ -382,6 +404,7 @@ def _take(text: str, number: int, order: int, file: ReadFile, selection: Selecti
         shown = text[begin:end] if end >= 0 else ""
         error = behind if says.kind in WITH_EXCEPTIONS else ""
         sourced = SourcedLine(says, partition, fields, node, writer, shown, written, file.label, number, text, error)
+        # A cause that follows, `Caused by`, is of this line, too (_add_error).
         if (exception or error) and says.kind in WITH_EXCEPTIONS:
             file.caused.append(len(file.sourced_lines))
         file.sourced_lines.append(sourced)
@@ -390,7 +413,10 @@ def _take(text: str, number: int, order: int, file: ReadFile, selection: Selecti
 
 
 def _end_dump(file: ReadFile) -> None:
-    """Add to the first line of the dump that was read what it has, if nothing in it was odd."""
+    """End the dump of a segment: add to its first line what it has, if nothing in it was odd, and forget it.
+
+    That is its first and last offset and the number of its batches.
+    """
     first, last = file.sound_dump, file.dumped
     if file.dump_line is not None and first is not None and last is not None:
         line = file.sourced_lines[file.dump_line]
@@ -403,6 +429,7 @@ def _end_dump(file: ReadFile) -> None:
 def _beside_the_last(file: ReadFile, batch: Fields) -> Fields:
     """Return what is odd in a dumped batch beside the one before it: a gap, an invalid one, a lower epoch; else nothing."""
     before, file.dumped = file.dumped, batch
+    # `invalid` is the offset of an invalid batch; a gap is from `first` to before `end`; `epoch` is below that before.
     odd = {"invalid": batch["first"]} if batch["valid"] == "false" else {}
     # In an excerpt, what is between them in the file may have been left out.
     if before is not None and int(before["position"]) + int(before["size"]) == int(batch["position"]):
@@ -419,9 +446,13 @@ def _beside_the_last(file: ReadFile, batch: Fields) -> Fields:
 
 
 def _part_starts(lines: Sequence[str]) -> Iterator[int]:
-    """Yield the number of each line that stands behind prose, a fence or a command."""
+    """Yield the number of each line that stands behind prose, a fence or a command: a part of a report begins there.
+
+    Prose is words with an empty line before or behind them.
+    """
     for number, (before, line, after) in enumerate(zip(("-", *lines), lines, (*lines[1:], "-"), strict=False), 1):
         prose = (not before.strip() or not after.strip()) and _PROSE.match(line) and " " in line.strip()
+        # An exception, or a line of a log.
         if prose and (_BEGINS_ANEW.match(line) or OWN_ID.search(line)):
             continue
         if (prose or _FENCE_OR_COMMAND.match(line)) and date_of(line)[0] < 0:
@@ -434,7 +465,7 @@ def _writer(text: str, begin: int, number: int, file: ReadFile) -> str:
 
 
 def _note_ids(text: str, writer: str, file: ReadFile) -> int | None:
-    """Note the node that a line names as its own, and return it."""
+    """Note for its writer the node that a line names as its own, and return it; None if it names none."""
     own_id = OWN_ID.search(text)
     if own_id is None:
         return None
@@ -444,7 +475,10 @@ def _note_ids(text: str, writer: str, file: ReadFile) -> int | None:
 
 
 def _add_error(error: str, number: int, file: ReadFile, is_cause: bool) -> None:
-    """Give an exception to the last line, if it may be of that; a cause (`is_cause`), to the lines with that exception."""
+    """Give an exception to the last line, if it may be of that; a cause (`is_cause`), to the lines with that exception.
+
+    `number` is that of the line of the exception. `file.caused` are the lines that have the last exception.
+    """
     last = file.sourced_lines[-1]
     if is_cause:
         for at in file.caused if number - last.number <= LONGEST_TRACE else ():
@@ -459,7 +493,7 @@ def _add_error(error: str, number: int, file: ReadFile, is_cause: bool) -> None:
 
 
 def _reach(file: ReadFile) -> int:
-    """Return how many lines before an exception the line that it is of may be."""
+    """Return how many lines before an exception the line that it is of may be: fewer if other dated lines lie between."""
     between = file.between.decode("utf-8", "replace").split("\n")
     return NEAR if any(date_of(line)[0] >= 0 for line in between if line) else FAR
 
@@ -469,6 +503,7 @@ def _reach(file: ReadFile) -> int:
 
 def _attribute(files: Sequence[ReadFile]) -> None:
     """Give each line without a node the only one that its writer, its file or its folder names; else it may be `mixed`."""
+    # The ids that are named in a folder, and in all parts of a rotated log.
     folders: dict[Path, set[int]] = defaultdict(set)
     logs: dict[tuple[Path, str], set[int]] = defaultdict(set)
     beside: dict[Path, list[Path]] = defaultdict(list)
@@ -489,11 +524,13 @@ def _attribute(files: Sequence[ReadFile]) -> None:
             if line.node is not None:
                 continue
             leader = fetched_from(line.text)
+            # The ids that its writer names.
             own = file.ids.get(line.place, set()) if line.place else set()
             # What others of a file with several writers are says nothing of one that does not say it.
             if not own and line.place and any(place and ids for place, ids in file.ids.items()):
                 file.sourced_lines[at] = replace(line, mixed=True)
                 continue
+            # The nearest place that names any node decides (rule 3).
             for ids in (own, whole, of_folder):
                 # Nobody fetches from himself. Where somebody else writes, too, it may be of a third.
                 if ids - {leader}:
@@ -515,7 +552,7 @@ def _described_replicas(file: ReadFile) -> dict[str | None, set[int]]:
 
 
 def fetched_from(text: str) -> int | None:
-    """Return the leader that the fetcher which wrote a line fetches from; None if no fetcher did."""
+    """Return the leader that a fetcher fetches from which wrote a line; None if no fetcher wrote it."""
     fetched = _FETCHED_FROM.search(text)
     return None if fetched is None else int(fetched[fetched.lastindex or 0])
 
@@ -523,6 +560,7 @@ def fetched_from(text: str) -> int | None:
 def in_order(files: Iterable[ReadFile]) -> list[SourcedLine]:
     """Return the lines of all files by time, each once: a second copy of a file, or of a line, says nothing new."""
     lines: list[tuple[int, int, SourcedLine]] = []
+    # The file in which each line, by its key, was first seen; and the content of files without times.
     first_with: dict[tuple[object, ...], ReadFile] = {}
     undated: set[tuple[object, ...]] = set()
     for file in files:
@@ -546,6 +584,7 @@ def in_order(files: Iterable[ReadFile]) -> list[SourcedLine]:
             )
             is_again = key in first_with
             first = first_with.setdefault(key, file)
+            # Within one file a node may print the same twice at one time, but for the statements in ONCE.
             if line.time and is_again and (first is not file or line.says.kind in ONCE):
                 continue
             lines.append((line.order, begins, line))

@@ -54,11 +54,13 @@ class Releases:
         if line.says.kind == "release":
             self.printed[whose].add(line.fields["release"])
             return
+        # Its row of statements.py, if that names releases.
         if line.says.since is not None:
             self._first[whose] = max(self._first.get(whose, ()), release_of(line.says.since))
         if line.says.until is not None:
             self._last[whose] = min(self._last.get(whose, _HIGHEST), (*release_of(line.says.until), 99))
         if "UnifiedLog" in line.text or "kafka.log.Log" in line.text or "kafka.storage" in line.text:
+            # The package of its class, the most precise name first.
             for printed, first, last in _MOVED:
                 if printed in line.text:
                     if first is not None:

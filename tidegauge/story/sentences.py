@@ -8,7 +8,8 @@ Rules of this file
 
 Most functions return a piece of a sentence, which its caller puts together: such a piece begins with its comma or blank, and
 is "" where there is nothing to say. `who` is what the sentence calls the node of an entry: "broker 1", "a node". `fields`
-are those of the entry, by its kind; None in them is unknown, and `times` is how often the same happened in a row.
+are those of the entry, by its kind; None in them is unknown, and `times` is how often the same happened in a row. `marks` of
+an entry are notes of the code that read the lines. A *missing line* is what would tell what is left open.
 """
 
 import re
@@ -77,8 +78,10 @@ def headline(story: Story, *, judged: bool = False, failures: int = 0) -> list[s
 
 def _asides(story: Story) -> Iterator[str]:
     """Yield sentences on what looks bad in the lines and is part of ordinary starts and leader changes."""
+    # Starts after an unclean stop.
     starts = [entry for entry in story.entries if entry.kind == "start" and entry.fields["clean"] is False]
     yield from (f"{entry_sentence(entry)}. No line says that records were cut." for entry in starts[:MOST_EVENTS])
+    # Nodes that waited for the KRaft quorum (mark `ended`: no longer), and what --describe --status says of that.
     quiet = [
         entry
         for entry in story.entries
@@ -93,6 +96,7 @@ def _asides(story: Story) -> Iterator[str]:
         )
         for entry in quiet[:MOST_EVENTS]
     )
+    # Controllers that resigned, and nodes that led the quorum or knew no leader.
     resigned = [
         entry
         for entry in story.entries
@@ -153,7 +157,10 @@ def _losses(story: Story) -> Iterator[str]:
 
 
 class _Open(NamedTuple):
-    """An entry that leaves open whether records were lost, and which line would tell; the least one leaves it open most."""
+    """An entry that leaves open whether records were lost, and which line would tell; the least one leaves it open most.
+
+    `rank` is that of _left_open; `internal`: the partition is of one of Kafka's own topics.
+    """
 
     rank: int
     internal: bool
@@ -166,8 +173,10 @@ class _Open(NamedTuple):
 def _open_entries(story: Story) -> Iterator[_Open]:
     """Yield the entries of all partitions that leave open whether records were lost."""
     for name, entries in story.of_partitions().items():
+        # `kept`: a truncation that removed nothing.
         kinds = {(entry.kind if entry.fields.get("relation") != "no effect" else "kept", entry.node) for entry in entries}
         led = {entry.fields["leader_epoch"]: entry.fields["offset"] for entry in entries if entry.kind == "leader"}
+        # The ISR by the entries so far.
         isr: list[int] | None = None
         for entry in entries:
             rank, missing_line = _left_open(name, entry, kinds, led)
@@ -206,6 +215,7 @@ def _left_open(name: str, entry: StoryEntry, kinds: Set[tuple[str, int | None]],
     """
     fields, who = entry.fields, "that broker" if entry.node is None else f"broker {entry.node}"
     ends = f"`Follower {name} starts at ..` (state-change.log) or `Completed load of ..` (server.log)"
+    # An unclean election: the offsets between where its leader began and where another log ended.
     if entry.kind == "elected" and (fields["clean"] is False or "called unclean" in entry.marks):
         epoch, leader = fields["leader_epoch"], fields["leader"]
         others = any(kind in ("leader", "follower", "loaded") and node != leader for kind, node in kinds)
@@ -218,10 +228,12 @@ def _left_open(name: str, entry: StoryEntry, kinds: Set[tuple[str, int | None]],
     if entry.kind == "high_watermark_fell":
         truncated = ("truncated", entry.node) in kinds or ("reset", entry.node) in kinds
         if not truncated and ("kept", entry.node) in kinds:
-            # It removed nothing, so it follows a leader whose high watermark was behind, or whose log was shorter.
+            # It removed nothing, so it follows a leader whose high watermark was behind, or whose log was shorter. A leader
+            # that began at or above the high watermark had all of it.
             line = f"the line `{name} starts at leader epoch ..` of the broker that it follows: where its log ended"
             return 1, "" if any(offset >= fields["from"] for offset in led.values()) else line
         return 1, "" if truncated else f"the lines `Truncating ..` of {who} just before it, and {ends}"
+    # `diverged`: a consumer found another log than the one that it had read.
     if entry.kind == "reset" and "diverged" in entry.marks:
         return 1, f"where the log of each broker that led {name} began and ended: {ends}"
     if entry.kind == "reset" and fields["from"] is not None and fields["to"] is not None and "by" not in fields:
@@ -237,6 +249,7 @@ def _left_open(name: str, entry: StoryEntry, kinds: Set[tuple[str, int | None]],
         )
     if entry.kind == "process_failed" and "ahead of its leader" in entry.marks:
         return 1, "why the log of its leader ends there: its lines `Completed load of ..` and `Truncating ..`"
+    # Not one to the own high watermark, nor a reset, whose own lines tell more.
     if entry.kind == "truncated" and fields["relation"] == "unknown" and entry.basis in ("", "untold", "epoch"):
         return 2, f"where the log of {who} ended before: {ends}"
     return 3, ""
@@ -271,7 +284,7 @@ def loss_sentence(loss: Loss) -> str:
 
 
 def _where(loss: Loss) -> str:
-    """Return from which brokers records are gone."""
+    """Return from which brokers records are gone, behind a comma."""
     if not loss.nodes:
         return ""
     nodes = loss.nodes
@@ -289,7 +302,8 @@ def _partitions(story: Story) -> Iterator[str]:
     """Yield a sentence for each partition or node to which something out of the ordinary happened, with the steps."""
     # A step that several partitions need is given once.
     eventful, given_steps = eventful_partitions(story), set[str]()
-    # Partitions of which the same is to be said are named together: a broker that is away leaves many without a leader.
+    # Partitions of which the same is to be said are named together: a broker that is away leaves many without a leader. The
+    # same is the sentence and the steps, without the lines that these rest on.
     alike: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for name, events in eventful:
         more = f"; and {len(events) - MOST_EVENTS} more" if len(events) > MOST_EVENTS else ""
@@ -328,7 +342,7 @@ def eventful_partitions(story: Story) -> list[tuple[str, list[StoryEntry]]]:
 
 
 def _telling(events: Sequence[StoryEntry]) -> Sequence[StoryEntry]:
-    """Return the MOST_EVENTS entries that tell most, by their kinds, in order of time."""
+    """Return the MOST_EVENTS entries that tell most, by their kinds; they come, and stay, in order of time."""
     # By kind, 0 tells most; kinds that are not here tell least.
     weight = {
         "elected": 0,
@@ -541,7 +555,7 @@ def _because(error: str | None) -> str:
 
 
 def _first_sentence(text: str) -> str:
-    """Return the first sentence, and those behind it that give figures or ids to it, as far as they are short."""
+    """Return the first sentence of an error, and those behind it with figures or ids, up to LONGEST_REASON; no period."""
     first, *more = _SENTENCE_END.split(text)
     for sentence in more:
         if len(first) + len(sentence) > LONGEST_REASON or not _FIGURE.search(sentence):
@@ -560,12 +574,12 @@ def _beyond(fields: Mapping[str, object]) -> str:
 
 
 def _clean(clean: bool | None) -> str:
-    """Return how the process before a start had stopped."""
+    """Return how the process before a start had stopped; "" where that is unknown (None)."""
     return {True: " after a clean stop", False: " after an unclean stop", None: ""}[clean]
 
 
 def _watermark(offset: int | None) -> str:
-    """Return the high watermark, behind a comma."""
+    """Return the high watermark, behind a comma; "" for None."""
     return f", high watermark {offset}" if offset is not None else ""
 
 
@@ -581,12 +595,12 @@ def _limit(limit: Sequence[object] | None) -> str:
 
 
 def _isr(isr: Sequence[int] | None) -> str:
-    """Return the ISR, behind a comma."""
+    """Return the ISR, behind a comma; "" for None."""
     return f", ISR {list(isr)}" if isr is not None else ""
 
 
 def _out_of_sync(isr: Sequence[int], replicas: Sequence[int]) -> str:
-    """Return which replicas are not in the ISR."""
+    """Return which replicas are not in the ISR, behind a colon; "" where all are."""
     missing = [str(replica) for replica in replicas if replica not in isr]
     return f": {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not in sync" if missing else ""
 
@@ -610,7 +624,7 @@ def _reset(entry: StoryEntry, who: str) -> str:
     fields, at = entry.fields, _at(entry.fields["from"])
     was = f"was{at} in a log that its leader has not" if "diverged" in entry.marks else f"was out of range{at}"
     went = f" and went to {fields['to']}" if fields["to"] is not None else ""
-    # It is the client's setting auto.offset.reset that sends it there.
+    # `to END`, `to BEGINNING`: the client's setting auto.offset.reset sends it there.
     went = " and went to the end: it does not read what lies between" if "to END" in entry.marks else went
     went = " and went back to the beginning" if "to BEGINNING" in entry.marks else went
     return f"{fields.get('by') or who} {was}{went}{_times(fields)}"
@@ -619,6 +633,7 @@ def _reset(entry: StoryEntry, who: str) -> str:
 def _quorum(entry: StoryEntry, who: str) -> str:
     """Say whom a node knows as the leader of the KRaft quorum, or what it did while it knew nobody."""
     fields = entry.fields
+    # Several epochs of the quorum may pass while it knows no leader.
     first, last = fields.get("epochs") or [fields["leader_epoch"]] * 2
     epoch = "" if last is None else f" in epoch {last}" if first == last else f" in epochs {first} to {last}"
     if fields["leader"] is not None:
@@ -659,6 +674,7 @@ def _truncation(entry: StoryEntry, who: str) -> str:
 def _isr_change(entry: StoryEntry, who: str) -> str:
     """Return how the ISR changed, or that a change was proposed and refused, or not answered in these lines."""
     fields = entry.fields
+    # `wanted`: its broker was refused a change just before, so this one may be in vain, too.
     if fields["accepted"] is None and "wanted" in entry.marks:
         return f"{who} wanted the ISR {fields['to']} instead of {fields['from']}, and no line says whether it got it"
     begin = f" from {fields['from']}" if fields["from"] is not None else ""
@@ -676,12 +692,12 @@ def _isr_change(entry: StoryEntry, who: str) -> str:
 
 
 def _epochs(fields: Mapping[str, object]) -> str:
-    """Return the broker epochs that a controller expected and got."""
+    """Return the broker epochs that a controller expected and got, in brackets, if its line has them."""
     return f" (it expected broker epoch {fields['expected']}, and got {fields['got']})" if "expected" in fields else ""
 
 
 def _at(offset: object, what: str = "") -> str:
-    """Return at which offset something was, with the word `what` before the number."""
+    """Return at which offset something was, with the word `what` before the number; "" for None."""
     return f" at {what}{offset}" if offset is not None else ""
 
 
@@ -708,9 +724,11 @@ def story_text(story: Story) -> str:
     for entry in story.entries:
         lines.append(visible(f"{entry.partition or '-'}: {entry_sentence(entry)} [{entry.sources[0]}]"))
     if not story.entries:
+        # Archives are not read; if there is nothing but these, that is all there is to say.
         packed = [problem for problem in story.problems if "archive" in problem.seen]
         lines += [
-            visible(f"{file.path} is {file.seen}: {file.do}. Give the folder of what was in it.") for file in packed[:3]
+            visible(f"{archive.path} is {archive.seen}: {archive.do}. Give the folder of what was in it.")
+            for archive in packed[:3]
         ]
         read = sum(file.lines for file in story.files)
         if read or not packed:

@@ -67,8 +67,8 @@ class StoryEntry:
 class ReplicaStory:
     """What the lines told so far say about a replica; an entry is the last one of what its name says.
 
-    `ended` is when `log_end` was known to be the end exactly, `older` when its request was refused as of an older epoch;
-    `directory` is where its log was made.
+    `ended` is when `log_end` was known to be the end exactly (None: it may have grown since), `older` when its request was
+    refused as of an older epoch, `directory` where its log was made; `is_known`: a line showed that its node has had it.
     """
 
     log_end: int | None = None
@@ -101,7 +101,11 @@ class ReplicaStory:
 
 @dataclass
 class PartitionStory:
-    """What the lines told so far say about a partition: its ISR and the version of that, its leader, its topic id."""
+    """What the lines told so far say about a partition: its ISR and the version of that, its leader, its topic id.
+
+    `unclean` has, by leader, the time and the source of a warning that it is elected out of the ISR; `election_request` is
+    who asked for an unclean election, `unmoved` the last entry of a leader that could not be moved away.
+    """
 
     isr: tuple[int, ...] | None = None
     version: int | None = None
@@ -118,7 +122,11 @@ class PartitionStory:
 
 @dataclass
 class NodeStory:
-    """What the lines told so far say about a node: the process that runs, and whether one ran before."""
+    """What the lines told so far say about a node: the process that runs, and whether one ran before.
+
+    `phase` is "", "starting", "started" or "stopped"; `active`: a replica has led or followed since the start. `made` are
+    the log directories that it made, `lost` and `failed` entries by directory or partition, `refused` the time of a refusal.
+    """
 
     start: StoryEntry | None = None
     stop: StoryEntry | None = None
@@ -167,7 +175,10 @@ class KnownHighWatermark:
 
 @dataclass
 class Telling:
-    """Everything that was told: the entries in order, and the high watermarks that nodes had by what their lines say."""
+    """Everything that was told: the entries in order, and the high watermarks that nodes had by what their lines say.
+
+    `high_watermarks` are by partition, `faces` the lines by which known bugs are recognised.
+    """
 
     entries: list[StoryEntry]
     high_watermarks: Mapping[str, Sequence[KnownHighWatermark]]

@@ -359,7 +359,10 @@ Fields = Mapping[str, str]
 
 
 def statements_in(text: str) -> Iterator[tuple[Statement, str | None, Fields]]:
-    """Yield what a line says, once or not at all: the first row that it fits, the partition or None, and the fields."""
+    """Yield what a line says, once or not at all: the first row that it fits, the partition or None, and the fields.
+
+    The fields are the values of the named groups that matched, by name, as text.
+    """
     for row in STATEMENTS:
         at = text.find(row.text)
         if at < 0:
@@ -383,7 +386,10 @@ def statements_in(text: str) -> Iterator[tuple[Statement, str | None, Fields]]:
 
 
 def partition_named(fields: Fields, head: str) -> str | None:
-    """Return the partition in the fields of a line, or else the last one in brackets in `head`, the text before the row's."""
+    """Return the partition in the fields of a line, or else the last one in brackets in `head`, the text before the row's.
+
+    None if neither has one.
+    """
     if "tp" in fields:
         return fields["tp"]
     if "topic" in fields and "number" in fields:

@@ -5,7 +5,10 @@ Rules of this file
 1. Nothing here is a verdict: no exit code and no rule hangs on a story, and nothing is accused.
 2. What no line says is not told; an excerpt tells the same as the whole, or less.
 
-An *entry* is something that happened to a partition, or to a node; a *step* is a sentence that says what to do.
+An *entry* (StoryEntry: `kind`, `fields`, `order`, a time) is something that happened to a partition, or to a node. Its
+`marks` are notes that no report shows: `ended`, that state ended; `long`, it took long; `stopping`, the node was stopping;
+`deletion`, it is part of a topic's deletion; `called unclean`, its line says UNCLEAN. A *step* is a sentence that says what
+to do.
 """
 
 from collections import defaultdict
@@ -134,6 +137,7 @@ def happened(entry: StoryEntry) -> bool:
         return "long" in entry.marks and "ended" not in entry.marks
     if entry.kind == "isr_changed":
         before, after = entry.fields["from"], entry.fields["to"]
+        # With a leader epoch it is told of a broker that went offline (Elections.say_removed), as it does at every restart.
         shrunk = before is not None and after is not None and len(after) < len(before) and "leader_epoch" not in entry.fields
         return shrunk or entry.fields["accepted"] is False
     if entry.kind == "broker_left":
@@ -143,7 +147,7 @@ def happened(entry: StoryEntry) -> bool:
         # more than one election.
         open_end = not entry.marks & {"ended", "stopping"} and not entry.fields.get("resigned")
         return entry.fields["leader"] is None and (open_end or entry.fields["elections"] > 1)
-    # More than three times in a row: it has not passed.
+    # An error that does not pass by itself, or more than three times in a row: it has not passed.
     if entry.kind in PASSING:
         lasts = any(name in str(entry.fields.get("error")) for name in LASTING)
         return lasts or bool(entry.fields["times"] > 3)
@@ -166,10 +170,10 @@ def story_of(
     story = Story(files=files, problems=problems)
     clusters = files_by_cluster(files)
     for cluster_files in clusters:
-        _add_cluster(story, cluster_files, len(clusters) > 1)
+        _add_cluster(story, cluster_files, several=len(clusters) > 1)
     named = () if selection is None else sorted(selection.topics | selection.partitions)
     if named and not any(entry.partition for entry in story.entries):
-        # A name that nobody has is mistyped: that nothing happened to it must not be told.
+        # A name that no line has is mistyped: that nothing happened to it must not be told.
         story.entries.clear()
         story.unseen = named
         problems.append(Problem("story", None, f"a line about {', '.join(named)}", "none", "check the name"))
@@ -180,6 +184,7 @@ def story_of(
 
 def _outermost(paths: Sequence[Path]) -> list[Path]:
     """Return the paths without those that are, or lie below, another one: a line read twice looks like two brokers."""
+    # By resolved path, so that links to one place are one.
     by_place: dict[Path, Path] = {}
     for path in paths:
         by_place.setdefault(path.resolve(), path)
@@ -240,5 +245,5 @@ class _Teller(Processes, Truncations, Elections, Fetchers):
 
     def telling(self) -> Telling:
         """Return the entries so far, by time, and what else was learned."""
-        # A marker of a start may be the one line that is there of it, after what the process did before: time decides.
+        # By time, whichever line began an entry: the only line of a start may come after what the process did before it.
         return Telling(sorted(self.entries, key=lambda entry: entry.order), self.high_watermarks, self.releases, self.faces)

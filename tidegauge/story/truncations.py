@@ -7,12 +7,15 @@ Rules of this file
 3. A line that names no node, of a file with several, joins the one truncation that it fits, or stays nobody's.
 
 A method `say_KIND` gets every line of its kind of statement (a row of statements.py; `fetch-error` goes to
-`say_fetch_error`), in order of time. It adds an entry to the story (`self.add`), counts the last one once more
-(`self.add_or_count`), or adds its line to an entry that another line began (`join`). `line.fields` has the values in the
-line by name, as text, `line.says` is its row, `line.order` its time in microseconds. `self.replica_of(line)` is what is
-known of its replica: `log_end` is where its log ended by the last line, and `ended` when that was so exactly (None: it may
-have grown since). Marks of a truncation are who printed its lines (`log`, `fetcher`, `warning`, `report`), `truncated` (it
-surely had an effect) and `doubtful` (a high watermark of KAFKA-14704).
+`say_fetch_error`), in order of time. To *tell* something is to add an entry to the story (`self.add`), to count the last one
+once more (`self.add_or_count`), or to add the line to an entry that another one began (`join`); to *note* it is to keep it
+for later lines. `line.fields` has the values in the line by name, as text, `line.says` is its row, `line.order` its time in
+microseconds. `self.replica_of(line)` is what is known of its replica: `log_end` is where its log ended by the last line, and
+`ended` when that was so exactly (None: it may have grown since), `is_known`: its node has had it. `renew` begins another
+generation of a partition if its topic was created anew, `had` notes a high watermark for losses. Marks of a truncation are
+who printed its lines (`log`, `fetcher`, `warning`, `report`), `truncated` (it surely had an effect) and `doubtful` (a high
+watermark that its release may have raised just before, KAFKA-14704). Its `basis` is why it was done: `epoch`, `high
+watermark`, `reset`, `untold` or "".
 """
 
 from dataclasses import replace
@@ -27,12 +30,12 @@ STALE = 90 * SECOND
 
 
 class Truncations(StoryState):
-    """Tells these lines."""
+    """Tells lines about logs; a part of story._Teller."""
 
     def say_loaded(self, line: SourcedLine) -> None:
         """Tell a log that is loaded at a start, with its offsets; a start that was attempting recovery was unclean."""
         replica = self.replica_of(line)
-        # Another topic id begins another generation, with another state of the replica.
+        # Another topic id begins another generation, with another state of the replica: so it is read again.
         self.renew(line, line.fields.get("topic_id"))
         replica = self.replica_of(line)
         offset = optional(line, "high_watermark") or None  # nearly every release prints 0, whatever it is
@@ -76,8 +79,8 @@ class Truncations(StoryState):
         node = self.nodes[self.key(line)]
         self.renew(line, None, anew=True)
         replica = self.replica_of(line)
-        # The node had this replica, and its directory was neither deleted nor moved: the log is gone. One that is made in
-        # another directory may be that of a broker that no line of this file names.
+        # The node had this replica in an earlier process (`starts`), and its directory was neither deleted nor moved: the
+        # log is gone. One that is made in another directory may be that of a broker that no line of this file names.
         directory = line.fields.get("directory")
         anew = replica.is_known and replica.loaded is None and node.starts > 1 and not line.mixed
         if anew and replica.directory in (None, directory) and not self.partitions[str(line.partition)].deleted:
@@ -152,7 +155,7 @@ class Truncations(StoryState):
     def say_truncation_reported(self, line: SourcedLine) -> None:
         """Tell a truncation by the report of LinkedIn's Kafka, which has all of it: from, to, and the high watermark."""
         entry = self._truncation(line, number(line.fields["to"]), "report", number(line.fields["from"]))
-        # The report has the one after the truncation: it counts only if no line gave the one before.
+        # The report has the high watermark after the truncation: it counts only if no line gave the one before.
         entry.fields["high_watermark"] = entry.fields["high_watermark"] or number(line.fields["high_watermark"])
         entry.basis = entry.basis or "epoch"
         relate(entry)
@@ -174,7 +177,7 @@ class Truncations(StoryState):
     def _truncation(self, line: SourcedLine, to: int, printer: str, end: int | None = None) -> StoryEntry:
         """Return the entry of a truncation to offset `to`: the one that other lines of it began, or a new one.
 
-        `printer` is who printed the line, `end` the log end before, where the line has it.
+        `printer` is who printed the line (a mark: see above), `end` the log end before, where the line has it.
         """
         entry = self._open_truncation(line, to, printer)
         replica = self.replica_of(line)
@@ -197,11 +200,13 @@ class Truncations(StoryState):
                 entry.node = line.node
         entry.marks.add(printer)
         if end is not None:
-            # The log has grown since its last line, so the high watermark that is known from then is too low.
+            # The log has grown since its last line, so the high watermark that is known from then is too low. (A report has
+            # its own.)
             if replica.log_end is not None and end > replica.log_end:
                 entry.fields["high_watermark"] = None if printer == "log" else entry.fields["high_watermark"]
             entry.fields["from"] = end
         relate(entry)
+        # The log itself says where it ends now; a fetcher's line, or a warning, what is to come.
         if printer in ("log", "report"):
             replica.log_end, replica.ended, replica.is_known = to, None, True
             if replica.high_watermark is not None:
@@ -210,6 +215,7 @@ class Truncations(StoryState):
 
     def _fill(self, entry: StoryEntry, replica: ReplicaStory, line: SourcedLine, to: int) -> None:
         """Fill in what the lines before a truncation say: why the replica truncates, from where, its high watermark."""
+        # Why: a reset to the same offset just before, or, before KIP-101, what the log's line alone lets one conclude.
         reset = replica.reset
         if reset is not None and reset.fields["to"] == to and line.order - reset.order < TOGETHER:
             entry.basis, entry.fields["reason"], entry.fields["from"] = (
@@ -219,6 +225,7 @@ class Truncations(StoryState):
             )
         elif "Truncating log " in line.says.text and not self.releases.has_epochs(line):
             self._before_epochs(entry, replica, line, to)
+        # From where: the log end that is known, if it was so a short time ago and this removes something of it.
         is_fresh = replica.ended is not None and line.order - replica.ended < STALE
         if entry.fields["from"] is None and is_fresh and replica.log_end is not None and replica.log_end >= to:
             entry.fields["from"] = replica.log_end
@@ -231,7 +238,7 @@ class Truncations(StoryState):
     def _before_epochs(self, entry: StoryEntry, replica: ReplicaStory, line: SourcedLine, to: int) -> None:
         """Set why a log truncates before KIP-101: to its own high watermark as it becomes a follower, else out of range.
 
-        `untold` where neither fits.
+        `to` is the offset that it truncates to. The basis is `untold` where neither fits.
         """
         became_follower = replica.role_changed is not None and line.order - replica.role_changed < 2 * SECOND
         if replica.high_watermark is not None and to < replica.high_watermark and not became_follower:
@@ -273,7 +280,7 @@ class Truncations(StoryState):
         last = replica.fell
         fields = {"from": before, "to": after}
         if last is not None and last.fields["to"] == before and line.order - last.order < TOGETHER:
-            fields["continues"] = True  # one truncation is one fall, in two steps
+            fields["continues"] = True  # it goes on where the last one ended: one fall, in two steps
         replica.fell = self.add(line, "high_watermark_fell", line.partition, **fields)
         doubtful = self.releases.raises_before_truncation(line)
         if doubtful:
@@ -297,11 +304,15 @@ class Truncations(StoryState):
         if "batches" in line.fields and line.partition != METADATA_LOG:
             first, last, batches = (number(line.fields[name]) for name in ("first", "last", "batches"))
             segment = number(line.fields["segment"])
+            # A dump does not say whose disk it is of; a time in it is that of a record.
             of_dump = replace(line, node=None, time="")
             self.add(of_dump, "dumped", line.partition, segment=segment, first=first, last=last, batches=batches)
 
     def say_dumped_batch(self, line: SourcedLine) -> None:
-        """Tell what a dump shows: offsets that are not there, batches that are invalid, epochs that go back."""
+        """Tell what a dump shows: offsets that are not there, batches that are invalid, epochs that go back.
+
+        reading.py gives only what is odd in a batch: a gap (`first` to before `end`), `invalid` (its offset), `epoch`.
+        """
         fields = line.fields
         of_dump = replace(line, partition=self.dumped.get(line.file), node=None, time="")  # the time is a record's
         if of_dump.partition in (None, METADATA_LOG):
@@ -349,6 +360,7 @@ class Truncations(StoryState):
     def say_corrupt(self, line: SourcedLine) -> None:
         """Tell invalid records at an offset or byte: in a log, fetched from a leader, or read by a consumer or a dump."""
         fields = {"offset": optional(line, "offset"), "byte": optional(line, "byte")}
+        # `reader` is kafka-dump-log, or `Record`, the first word of a consumer's line.
         if "reader" in line.fields:
             line = replace(line, node=None)  # it says nothing of the replica that it was read from
         replica = self.replica_of(line)
@@ -364,12 +376,13 @@ class Truncations(StoryState):
         reader = line.fields.get("reader")
         entry_fields |= {"by": "a consumer" if reader == "Record" else reader} if reader else {}
         replica.corrupt = self.add(line, "corrupt", line.partition, **entry_fields, times=1)
+        # A follower's fetcher met them, not the log itself.
         if "during fetch" in line.says.text:
             replica.corrupt.marks.add("fetched")
             self._note_invalid(replica.corrupt, line)
 
     def _note_invalid(self, corrupt: StoryEntry, line: SourcedLine) -> None:
-        """Mark what came invalid from several leaders: what they have in common is the broker that fetched it."""
+        """Set `leaders` of what came invalid from several leaders: they have in common the broker that fetched it."""
         invalid, leader = self.nodes[self.key(line)].invalid, fetched_from(line.text)
         if leader is None or corrupt.node is None:
             return
@@ -386,8 +399,12 @@ class Truncations(StoryState):
 
 
 def relate(entry: StoryEntry) -> None:
-    """Set how a truncation lies to the high watermark before it: `below`, `not below`, `no effect` or `unknown`."""
+    """Set how a truncation lies to the high watermark before it: `below`, `not below`, `no effect` or `unknown`.
+
+    It is called again whenever a line adds to the truncation.
+    """
     begin, to, high_watermark = entry.fields["from"], entry.fields["to"], entry.fields["high_watermark"]
+    # Once a line has told one of these, it stays.
     if entry.fields["relation"] in ("no effect", "below"):
         return
     if begin is not None and begin <= to:

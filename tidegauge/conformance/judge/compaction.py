@@ -4,7 +4,9 @@
 are, `p` the row of what is in flight between a follower and a leader, `t` the number of a term: a leader epoch of one
 leader. A term *claims* the offsets that were committed and acknowledged in it: every later leader must have them. Log n + t
 is the one that the leader of term t was elected with. UNKNOWN, which is below every number: no event shows the value. -1
-(UNDEFINED): there is none.
+(UNDEFINED): there is none. Columns begin with what they are of: T_ a term, R_ a registration (a leader epoch as it was
+registered), REQ_, RES_ and OLD_ a request in flight, its response, and a request that another overtook. CACHED is the number
+of entries in an epoch cache. PAST_ROOM is how many terms, and registrations, the table has room for.
 
 Rules of the canonical form (tidy)
 
@@ -193,6 +195,7 @@ def compact_terms(st: s.State, below: int) -> None:
     t = 0
     while t < st[s.PARTITION, s.TERMS]:
         heir = next_term(st, t, below)
+        # An event that is still to come may need the term itself.
         responds = term_may_still_respond(st, t) or term_may_still_acknowledge(st, t)
         if heir >= 0 and not responds and has_claimed_log(st, heir, t):
             # An unclean election may lose committed records: it ends the claims of the terms before it.
@@ -298,7 +301,7 @@ def remove_term(st: s.State, t: int) -> None:
 
 
 def renumbered(number: int, t: int) -> int:
-    """Return what the term number `number` becomes as term t is removed: -1 if it is t itself, or was none."""
+    """Return what the term number `number` becomes as term t is removed: -1 if it is t itself; below 0 (none) it stays."""
     if number == t:
         return -1
     return number - 1 if number > t else number
@@ -320,7 +323,7 @@ def registrations_needed_from(st: s.State, below: int) -> int:
 
 
 def forget_registrations(st: s.State, below: int) -> None:
-    """Remove registrations of the lowest leader epochs, below that one and at most until half of the room is free.
+    """Remove registrations of the lowest leader epochs, those below `below`, and at most until half of the room is free.
 
     They are sorted (conformance.judge.terms.add_registration).
     """
@@ -345,9 +348,11 @@ def compact_isr_changes(st: s.State, below: int) -> None:
     for i in range(count):
         row, after = s.registration(st, i), s.registration(st, min(i + 1, count - 1))
         epoch, leader, partition_epoch = st[row, s.R_EPOCH], st[row, s.R_LEADER], st[row, s.R_PARTITION_EPOCH]
+        # The next registration differs by its partition epoch only.
         alike = i + 1 < count and partition_epoch != UNKNOWN
         for k in (s.R_EPOCH, s.R_LEADER, s.R_ISR, s.R_UNCLEAN, s.R_REPLICAS):
             alike = alike and st[row, k] == st[after, k]
+        # The leader leads this epoch, with a later registration of it.
         acts_later = leader >= 0 and st[s.REPLICAS + leader, s.EPOCH] == epoch
         acts_later = acts_later and st[s.REPLICAS + leader, s.PARTITION_EPOCH] > partition_epoch
         # Kept: some broker may still act on it.

@@ -14,6 +14,8 @@ Rules of min.insync.replicas, which may change: as the controller has written it
 1. As long as no event reports a change it is that of the Config of the trace, for every node.
 2. The controller fills the ELR by what it has written; a leader's high watermark waits for what it has read. After a
    change it is unknown which value a broker uses, until it reports that it has read the new one (ReadConfig).
+3. In C_MIN_ISR (the controller's) and MIN_ISR_READ (a broker's) UNKNOWN means that no change was reported, or that it
+   has not been read since; -1 means that it was changed, or read, and no event shows to what.
 """
 
 from tidegauge.conformance.judge import state as s
@@ -31,7 +33,8 @@ def registered_upto(st: s.State, epoch: int) -> int:
 def leader_of(st: s.State, epoch: int, broker: int) -> int:
     """Return the leader of an epoch as far as the trace has reported it: UNKNOWN, -1 (leaderless), or a broker.
 
-    Where it has reported several, the result is one other than `broker`: the caller sees that `broker` is not the only one.
+    `broker` is the one that the caller expects. Where the trace has reported several, the result is another one: the caller
+    sees that `broker` is not the only one.
     """
     leader = UNKNOWN
     for i in range(registered_upto(st, epoch) - 1, -1, -1):
@@ -44,7 +47,7 @@ def leader_of(st: s.State, epoch: int, broker: int) -> int:
 
 
 def was_registered(st: s.State, epoch: int, isr: int) -> int:
-    """Return whether the controller registered this ISR in this leader epoch: 1, 0, or UNKNOWN."""
+    """Return whether the controller registered this ISR (a bit mask) in this leader epoch: 1, 0, or UNKNOWN."""
     registered = 0
     for i in range(registered_upto(st, epoch) - 1, -1, -1):
         row = s.registration(st, i)
@@ -80,7 +83,7 @@ def assigned_in(st: s.State, epoch: int, partition_epoch: int, isr: int) -> int:
 
 
 def led_between(st: s.State, broker: int, after: int, before: int) -> int:
-    """Return whether another broker led an epoch above `after` and below `before`: 1, 0 or UNKNOWN."""
+    """Return whether another broker than `broker` led a leader epoch above `after` and below `before`: 1, 0 or UNKNOWN."""
     led = 0
     for epoch in range(after + 1, before):
         leader = leader_of(st, epoch, broker)
@@ -102,7 +105,7 @@ def first_epoch(st: s.State, epoch: int) -> None:
 
 
 def unclean_between(st: s.State, after: int, upto: int) -> bool:
-    """Return whether any election above epoch `after` up to `upto` was unclean."""
+    """Return whether any election above epoch `after` up to `upto` was unclean, or may have been (R_UNCLEAN)."""
     # UNCLEAN, the latest unclean election, is not enough: two terms are compared whenever one is reported, and by then
     # elections after both may have been reported.
     if st[s.PARTITION, s.UNCLEAN] <= after:
@@ -118,6 +121,7 @@ def unclean_between(st: s.State, after: int, upto: int) -> bool:
 
 def elections_reported(st: s.State, after: int, upto: int) -> bool:
     """Return whether every election above epoch `after` up to `upto` is reported: else one of them may be unclean."""
+    # The controller's registrations are known from `first` on, up to the latest leader epoch.
     latest, first = st[s.PARTITION, s.C_EPOCH], st[s.PARTITION, s.FIRST_EPOCH]
     return bool(UNKNOWN not in (latest, first) and first <= after + 1 and upto <= latest)
 

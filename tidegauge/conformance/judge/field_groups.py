@@ -43,7 +43,7 @@ class Records(NamedTuple):
 
 
 class Truncation(NamedTuple):
-    """The offset at which a follower truncates, and whether no further round is needed."""
+    """The offset at which a follower truncates, and whether no further round is needed (1) or is (0)."""
 
     target: int
     completed: int
@@ -101,5 +101,5 @@ def log_after(c: Columns, i: int) -> ReportedLog:
 
 
 def assignment_of(c: Columns, i: int) -> Assignment:
-    """Return the assignment that event i registers."""
+    """Return the assignment that event i registers: replicas and eligible leaders, as bit masks."""
     return Assignment(c[field.REPLICAS][i], c[field.ADDING][i], c[field.REMOVING][i], c[field.ELR][i])

@@ -117,7 +117,7 @@ READ = EVENTS["Read"].code
 
 @cache
 def names(mask: int) -> tuple[str, ...]:
-    """Return the names of the fields in a bit mask over positions."""
+    """Return the names of the fields in a bit mask, such as those that an undecided check lacked: bit i is field i."""
     return tuple(name for at, name in enumerate(FIELD_NAMES) if mask >> at & 1)
 
 

@@ -4,7 +4,9 @@
 between them, REQ_.. has the fields of the request, RES_.. those of the response, OLD_.. the request that another overtook.
 `b` is the broker that reports the event, `f` a follower. Of a request, `epoch` is the current leader epoch in it, `offset`
 the fetch offset, `last` the last fetched epoch, or the epoch that OffsetsForLeaderEpoch asks about. UNKNOWN: no event shows
-it.
+it. Of the values of KIND, REQUEST is a fetch and EPOCH_REQUEST one for OffsetsForLeaderEpoch, not handled yet; ORPHANED: the
+leader went down, so what became of the request is open; AMBIGUOUS: several were handled, and it is open whose response
+arrives. Bit b of OBSERVED is 1 while events of broker b are known, the option REPORTS_.. 0 if the source has none of a kind.
 
 Rules of this file
 
@@ -75,6 +77,7 @@ def next_round(st: s.State, b: int, p: int, last: int) -> None:
         if UNKNOWN in (last, before):
             undecided(st, RULE.TRUNC_02, 1 << field.REQ_LAST_EPOCH)
         else:
+            # The highest value that would be right is expected.
             decide(st, RULE.TRUNC_02, last < before, field.REQ_LAST_EPOCH, before - 1, last)
     st[s.REPLICAS + b, s.MORE_ROUNDS] = 0
     st[s.REPLICAS + b, s.HW_MOVED] = -1
@@ -101,6 +104,7 @@ def request_handled(st: s.State, p: int, f: int, sent: int, request: Request, ma
     then it is open which. Returns whether the response that the follower gets may be that to another request.
     """
     kind, epoch, offset, last = st[p, s.KIND], request.epoch, request.offset, request.last_epoch
+    # Which request it can be: the one in flight, the overtaken one that is kept, or one that is older still.
     current = kind == sent and matches(st, p, s.REQ_EPOCH, s.REQ_OFFSET, s.REQ_LAST, epoch, offset, last)
     overtaken = agree_if_known(sent, st[p, s.OLD_KIND]) and matches(
         st, p, s.OLD_EPOCH, s.OLD_OFFSET, s.OLD_LAST, epoch, offset, last
@@ -114,6 +118,7 @@ def request_handled(st: s.State, p: int, f: int, sent: int, request: Request, ma
     unknown = not current and (st[p, s.OLD_KIND] == UNKNOWN or (st[p, s.MORE_OVERTAKEN] == 1 and not overtaken))
     if may_repeat or unobserved or unknown:
         undecided(st, RULE.FETCH_04, 1 << compared)
+    # No request of its kind is in flight.
     elif kind != sent and not overtaken:
         failed(st, RULE.FETCH_04, field.IN_FLIGHT, sent, kind)
     else:
@@ -174,6 +179,7 @@ def response_in_flight(st: s.State, p: int, leader: int, kind: int, epoch: int, 
         decide(st, RULE.FETCH_10, False, field.RESPONSE, in_flight, kind)
         return False
     same_request = agree_if_known(epoch, st[p, s.REQ_EPOCH]) and agree_if_known(offset, st[p, s.REQ_OFFSET])
+    # A failure names the first field in which the request differs.
     if agree_if_known(epoch, st[p, s.REQ_EPOCH]):
         decide(st, RULE.FETCH_10, same_request, field.REQ_OFFSET, st[p, s.REQ_OFFSET], offset)
     else:
@@ -182,13 +188,19 @@ def response_in_flight(st: s.State, p: int, leader: int, kind: int, epoch: int, 
 
 
 def carries_no_error(st: s.State, error: int) -> None:
-    """Check FETCH-10: only a response without an error has records or a divergence to take over."""
+    """Check FETCH-10: only a response without an error has records or a divergence to take over.
+
+    `error` is the error code of the response that the follower took over; if NONE or UNKNOWN, nothing is counted.
+    """
     if error not in (NONE, UNKNOWN):
         decide(st, RULE.FETCH_10, False, field.ERROR, NONE, error)
 
 
 def same_as_sent(st: s.State, fieldno: int, sent: int, taken_over: int) -> None:
-    """Check the second half of FETCH-10: the follower takes a value of the response over as the leader sent it."""
+    """Check the second half of FETCH-10: the follower takes a value of the response over as the leader sent it.
+
+    `fieldno` is the position of the field with the value; where either side is UNKNOWN nothing is counted.
+    """
     if UNKNOWN not in (sent, taken_over):
         as_expected(st, RULE.FETCH_10, fieldno, sent, taken_over)
 
@@ -205,11 +217,13 @@ def copy_kind(st: s.State, p: int, epoch: int, offset: int, last: int, sent: int
     kind = st[p, s.KIND]
     # The leader went down with the request unanswered: it may arrive at the next process for the first time.
     may_be_orphan = kind == s.ORPHANED and agree_if_known(sent, st[p, s.OLD_KIND])
+    # Nothing is known of what is in flight: it is judged as a first arrival, and so is the orphan.
     if kind == UNKNOWN or (may_be_orphan and matches(st, p, s.OLD_EPOCH, s.OLD_OFFSET, s.OLD_LAST, epoch, offset, last)):
         return FIRST
     same_fields = matches(st, p, s.REQ_EPOCH, s.REQ_OFFSET, s.REQ_LAST, epoch, offset, last)
     if kind == sent and same_fields:
         return FIRST
+    # The columns before REMOTE are what is in flight.
     for k in range(s.REMOTE):
         st[s.SAVED_PAIR, k] = st[p, k]
     # Its response is in flight, so this is the same request once more; else an older one arrives late.
@@ -224,5 +238,6 @@ def restore_pair(st: s.State, p: int, repeated: int) -> None:
     if repeated == LATE or (repeated == AGAIN and st[p, s.KIND] == s.REFUSED):
         for k in range(s.REMOTE):
             st[p, k] = st[s.SAVED_PAIR, k]
+    # The overtaken request, whatever its fields, may still arrive: the copy was not that.
     if repeated == AGAIN:
         st[p, s.OLD_KIND] = st[s.SAVED_PAIR, s.OLD_KIND]

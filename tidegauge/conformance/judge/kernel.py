@@ -96,6 +96,9 @@ def judge_traces(
     entries of an epoch cache: the numbers from `pairs[2 * pairs_at[i]]` to before `pairs[2 * pairs_at[i + 1]]`, epoch and
     start offset in turn. `missing` is empty, or has flags for every event: whether lines of its node are missing before or
     after it.
+
+    PIECEWISE: the traces are pieces of one, whose state goes on. UNOBSERVED has the kinds of events that the source does not
+    report.
     """
     n = st[s.OPTION, s.BROKERS]
     for t in range(len(trace_starts) - 1):
@@ -136,6 +139,7 @@ def judge_traces(
                     else:
                         unfence_broker(st, peer)
                 elif peer == UNKNOWN:
+                    # 1: it was a registration.
                     unknown_broker(st, int(code == field.REGISTER_BROKER))
             elif code == field.SET_MIN_ISR:
                 set_min_isr(st, c[field.MIN_ISR][i])
@@ -144,6 +148,7 @@ def judge_traces(
             elif code == field.READ_CONFIG:
                 read_config(st, b, c[field.MIN_ISR][i])
             elif code == field.START:
+                # The entries of an epoch cache that the event reports: epoch and start offset in turn.
                 own = pairs[2 * pairs_at[i] : 2 * pairs_at[i + 1]]
                 start(st, b, c[field.CLEAN][i], c[field.LEO][i], c[field.HW][i], c[field.LOG_START][i], reported[i], own)
             elif code == field.LOSE_DISK:
@@ -151,6 +156,7 @@ def judge_traces(
             elif code == field.DELETE_REPLICA:
                 delete_replica(st, b)
             elif code == field.STOP:
+                # 1: in order; a crash, below, is not.
                 stop(st, b, 1)
             elif code == field.CRASH:
                 stop(st, b, 0)

@@ -2,7 +2,8 @@
 
 `st` is the judge's table (conformance.judge.state). A log has a number: `b` below the number of brokers is the replica of
 broker b, and higher ones are the logs that leaders were elected with, one per term. UNKNOWN: no event shows the value; it is
-below every number.
+below every number. CACHED, or `n`, is the number of entries of a cache, CACHE_ROOM how many the table has room for. Entry i
+is the epoch in cell i of the log's row of epochs, and the offset where it begins in cell i of its row of starts.
 
 Rules of this file
 
@@ -57,13 +58,13 @@ def fork(st: s.State, log: int, start: int, end: int) -> None:
 
 
 def truncate_fork(st: s.State, log: int, end: int) -> None:
-    """Shorten the fork of a log that now ends at `end`."""
+    """Shorten the fork of a log that now ends at `end`; 0 as its end where nothing of it is left."""
     if fork_end(st, log) > end:
         st[s.starts_row(st, log), st[s.PARTITION, s.CACHE_ROOM]] = end if end > fork_start(st, log) else 0
 
 
 def copy_fork(st: s.State, log: int, to: int) -> None:
-    """Copy the fork to another log that holds the same records."""
+    """Copy the fork of log number `log` to log number `to`, which holds the same records."""
     st[s.epochs_row(st, to), st[s.PARTITION, s.CACHE_ROOM]] = fork_start(st, log)
     st[s.starts_row(st, to), st[s.PARTITION, s.CACHE_ROOM]] = fork_end(st, log)
 
@@ -77,7 +78,7 @@ def reload_fork(st: s.State, b: int, leo: int) -> None:
 
 
 def cache_latest(st: s.State, b: int) -> int:
-    """Return the latest epoch in the cache of replica b, or UNKNOWN."""
+    """Return the latest epoch in the cache of replica b; UNKNOWN if the cache is unknown."""
     n = st[s.REPLICAS + b, s.CACHED]
     if n == UNKNOWN:
         return UNKNOWN
@@ -135,6 +136,7 @@ def cache_raise(st: s.State, b: int, start: int) -> None:
     if n == UNKNOWN:
         return
     covers = truncate_from_start_covers(s.entries(st, s.starts_row(st, b), n), start)
+    # No entry begins at or below the new start: none is removed.
     if covers == 0:
         return
     # `covers` counts the entries up to the one that covers the new start: that one stays and begins there.
@@ -182,7 +184,10 @@ def agree_until(st: s.State, first: int, first_cached: int, second: int, second_
 
 
 def copy_entries(st: s.State, log: int, n: int, follower: int, base: int, end: int) -> None:
-    """Append to the follower's cache the epochs that the first `n` entries of log number `log` show in [base, end)."""
+    """Append to the follower's cache the epochs that the first `n` entries of log number `log` show in [base, end).
+
+    Where they show none (epoch_at), the follower's cache becomes unknown.
+    """
     at = base
     while at < end:
         cache_assign(st, follower, epoch_at(st, log, n, at), at)

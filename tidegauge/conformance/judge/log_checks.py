@@ -54,6 +54,7 @@ def acts_on(st: s.State, b: int, partition_epoch: int) -> None:
     old = st[s.REPLICAS + b, s.PARTITION_EPOCH]
     if UNKNOWN in (old, partition_epoch):
         undecided(st, RULE.EPOCH_06, 1 << field.PARTITION_EPOCH)
+    # Before 3.3 a broker acts on metadata of an older partition epoch, too (KAFKA-13790).
     elif s.has_switch(st, s.GUARDS_PARTITION_EPOCH, b):
         decide(st, RULE.EPOCH_06, partition_epoch >= old, field.PARTITION_EPOCH, old, partition_epoch)
     st[s.REPLICAS + b, s.PARTITION_EPOCH] = partition_epoch
@@ -65,7 +66,7 @@ def set_leo(st: s.State, b: int, leo: int) -> None:
 
 
 def set_hw(st: s.State, b: int, hw: int) -> None:
-    """Set the high watermark of b, which may be UNKNOWN."""
+    """Set the high watermark of b, which may be UNKNOWN; HIGHEST_HW is the highest one since its log was first loaded."""
     st[s.REPLICAS + b, s.HW] = hw
     if hw == UNKNOWN:
         st[s.REPLICAS + b, s.HIGHEST_HW] = UNKNOWN
@@ -74,7 +75,7 @@ def set_hw(st: s.State, b: int, hw: int) -> None:
 
 
 def leo_unmoved(st: s.State, b: int, reported: int, fieldno: int) -> None:
-    """Check LOG-01 and TRUNC-04: LEO is what the last event left.
+    """Check LOG-01 and TRUNC-04: the LEO that b reports from before an event, or as unmoved, is what the last event left.
 
     A lower one is a truncation that no event reports (TRUNC-04), a higher one an append that none reports (LOG-01).
     """
@@ -84,7 +85,7 @@ def leo_unmoved(st: s.State, b: int, reported: int, fieldno: int) -> None:
     if leo != UNKNOWN:
         decide(st, RULE.TRUNC_04, reported >= leo, fieldno, leo, reported)
         decide(st, RULE.LOG_01, reported <= leo, fieldno, leo, reported)
-        # Go on from what the event shows, so that one fault is reported once.
+        # Go on from what the event shows, so that one fault is reported once: the epochs of unreported appends are unknown.
         if reported < leo:
             cache_truncate(st, b, reported)
         elif reported > leo:
@@ -93,7 +94,7 @@ def leo_unmoved(st: s.State, b: int, reported: int, fieldno: int) -> None:
 
 
 def hw_unmoved(st: s.State, b: int, reported: int, fieldno: int) -> None:
-    """Check HW-10: HW is what the last event left."""
+    """Check HW-10: the HW that b reports from before an event, or as unmoved by it, is what the last event left."""
     if reported == UNKNOWN:
         return
     if st[s.REPLICAS + b, s.HW] != UNKNOWN:
@@ -126,7 +127,7 @@ def hw_becomes(st: s.State, b: int, rule: int, expected: int, reported: int, mis
 
 
 def believe(st: s.State, b: int, leo: int, hw: int) -> None:
-    """Take LEO and HW of an event without a peer as they are: without a peer it cannot be judged."""
+    """Take LEO and HW of an event as they are, UNKNOWN or not: one without a valid peer cannot be judged."""
     set_leo(st, b, leo)
     set_hw(st, b, hw)
 
@@ -145,11 +146,12 @@ def fail_peer(st: s.State, code: int, peer: int) -> None:
         rule = RULE.FETCH_04
     elif code == field.EXPAND_ISR:
         rule = RULE.ISR_01
+    # No one value is expected: any other broker would do.
     decide(st, rule, False, field.PEER, UNKNOWN, peer)
 
 
 def hw_within_log(st: s.State, b: int) -> None:
-    """Check HW-01: log start <= HW <= LEO, as far as they are known."""
+    """Check HW-01: log start <= HW <= LEO, as far as they are known; a failure names the bound that HW breaks."""
     hw, leo, start = st[s.REPLICAS + b, s.HW], st[s.REPLICAS + b, s.LEO], st[s.REPLICAS + b, s.LOG_START]
     if hw == UNKNOWN or leo == UNKNOWN:
         undecided(st, RULE.HW_01, 1 << (field.HW if hw == UNKNOWN else field.LEO))
@@ -158,6 +160,7 @@ def hw_within_log(st: s.State, b: int) -> None:
     elif hw < start:  # UNKNOWN is below every number
         decide(st, RULE.HW_01, False, field.HW, start, hw)
     else:
+        # It held: the two values are not used.
         decide(st, RULE.HW_01, True, field.HW, hw, hw)
 
 

@@ -22,7 +22,10 @@ from tidegauge.util.errors import UsageError
 
 @dataclass(frozen=True)
 class Rule:
-    """A row of the catalog. `means` is what a failure means for users, `bugs` the known bugs that it may look like."""
+    """A row of the catalog. `means` is what a failure means for users, `bugs` the known bugs that it may look like.
+
+    `impl` is the function of this project, and `kafka` the method of Kafka, that does what the rule says.
+    """
 
     id: str
     level: str
@@ -54,7 +57,8 @@ class Bug:
             return all(getattr(profile, switch) == value for switch, value in self.switches.items())
         # A bug fixed in 2.4.1 and 2.5.0 is in 2.4.0 and not in 2.4.1: the fix of a release's own line decides, if any.
         own_line = [fix for fix in self.fixed if fix[:2] == release[:2]]
-        return not any(fix <= (*release, 0) for fix in own_line or self.fixed)  # 2.5 is 2.5.0
+        # 2.5 is 2.5.0.
+        return not any(fix <= (*release, 0) for fix in own_line or self.fixed)
 
 
 @cache
@@ -123,7 +127,7 @@ def looks_like(rule: Rule, config: Config) -> tuple[Bug, ...]:
     """Return the known bugs that a failure of `rule` may come from (rule 1): those that a release of the source has."""
     bugs = tuple(known_bugs()[name] for name in rule.bugs)
     try:
-        # Whether the cluster keeps eligible leader replicas, the profile of the config says (rule 2).
+        # Each release with its profile. Whether the cluster keeps eligible leader replicas, the config's says (rule 2).
         elr = profiles_named(config.profile, config.nodes).controller.elr
         releases = [(parse_release(name), profile_of_release(name)._replace(elr=elr)) for name in releases_of(config)]
     # A profile or a release that is not known here rules out no bug.
@@ -134,6 +138,7 @@ def looks_like(rule: Rule, config: Config) -> tuple[Bug, ...]:
 
 def releases_of(config: Config) -> tuple[str, ...]:
     """Return the releases of Kafka that a config names: those of its profile, or else those of its source."""
+    # The name of a profile may be that of a release, then what was changed, or which bugs were repaired, behind it.
     releases = [name.removeprefix(RELEASE) for name in profile_names(config.profile) if name.startswith(RELEASE)]
     if releases:
         return tuple(dict.fromkeys(name.partition(WITHOUT)[0].partition(CHANGED)[0] for name in releases))

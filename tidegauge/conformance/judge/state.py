@@ -34,8 +34,8 @@ Caches: TypeAlias = np.ndarray[tuple[int, int, int, int], np.dtype[np.int64]]
     LEO,
     HW,
     LOG_START,
-    CACHED,
-    EPOCH_START,
+    CACHED,  # how many entries its epoch cache has
+    EPOCH_START,  # the offset at which its leader epoch began
     ISR,  # the committed ISR as this leader knows it
     PENDING,  # the ISR it has proposed and has no response to; 0 when there is none
     PROPOSED,  # its last proposal, whatever became of it
@@ -65,10 +65,10 @@ ABSENT = 2
 
 # Columns of row pair(follower, leader): what is in flight, and what the leader recorded
 (
-    KIND,
-    REQ_EPOCH,
+    KIND,  # what is in flight: NOTHING and its successors below
+    REQ_EPOCH,  # the current leader epoch in the request
     REQ_OFFSET,
-    REQ_LAST,
+    REQ_LAST,  # the last fetched epoch, or the epoch that OffsetsForLeaderEpoch asks about
     OLD_KIND,  # a request that another overtook before any leader was seen to handle it; NOTHING when there is none
     OLD_EPOCH,
     OLD_OFFSET,
@@ -76,9 +76,9 @@ ABSENT = 2
     MORE_OVERTAKEN,  # 1 when still older ones may arrive
     RES_HW,
     DELAYED_HW,  # the leader's HW when the fetch was recorded
-    RES_DIV_EPOCH,
+    RES_DIV_EPOCH,  # where the logs diverge, or the answer to OffsetsForLeaderEpoch: an epoch and its end
     RES_DIV_END,
-    RES_BASE,
+    RES_BASE,  # its records: from here to before RES_END, the last of them of RES_REC_EPOCH
     RES_END,
     RES_REC_EPOCH,
     RES_ERROR,
@@ -143,10 +143,10 @@ R_EPOCH, R_LEADER, R_ISR, R_PARTITION_EPOCH, R_UNCLEAN, R_REPLICAS = range(6)
 (
     T_EPOCH,
     T_LEADER,
-    T_LEO,
-    T_CACHED,
-    T_COMMITTED,
-    T_ACKED,
+    T_LEO,  # where the log that it was elected with ended
+    T_CACHED,  # how many entries the epoch cache of that log has
+    T_COMMITTED,  # the highest high watermark that the leader had in the term; 0 without one
+    T_ACKED,  # the end of what it has acknowledged of it with acks=all; 0 without any
     T_PAST_COMMITTED,  # what forgotten terms committed; this one was elected with all of it
     T_PAST_COMMITS,  # how many of them
     T_PAST_ACKED,  # the same of what they acknowledged
@@ -225,6 +225,7 @@ def allocate(options: Sequence[int], room: int, failures: int, past: int) -> Sta
     `options` are the values of row OPTION, by its columns.
     """
     n = options[BROKERS]
+    # Rows of each kind whose number depends on the run. A log has two; each broker has a log, and each term.
     sizes = (
         (AT_PAIRS, n * n),
         (AT_LOGS, 2 * (n + past)),
@@ -301,6 +302,7 @@ def forget(st: State, trace: int) -> None:
     # The columns before REGISTRATIONS are what the controller has registered.
     for k in range(REGISTRATIONS):
         st[PARTITION, k] = UNKNOWN
+    # Nothing registered, no node observed, nothing missed so far.
     for k in (REGISTRATIONS, OBSERVED, COMPLETE_FROM, ELECTIONS_UNOBSERVED, DELETIONS_UNOBSERVED):
         st[PARTITION, k] = 0
     st[PARTITION, FIRST_EPOCH] = UNKNOWN

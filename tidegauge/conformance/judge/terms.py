@@ -16,7 +16,8 @@ Rules of this file
 `st` is the judge's table (conformance.judge.state), `t` the number of a term, whose row is s.term(st, t), and n + t the
 number of its log, with n brokers. A *claim* is a column of a term, T_COMMITTED or T_ACKED: the offset up to which every
 later leader must have the term's log. UNKNOWN, which is below every number: no event shows the value. -1 (UNDEFINED): there
-is none.
+is none. Columns that begin with R_ are of a registration: a leader epoch with its leader, ISR, partition epoch and replicas.
+CACHED, or T_CACHED, is the number of entries of an epoch cache.
 """
 
 from tidegauge.conformance.judge import fields as field
@@ -32,8 +33,8 @@ from tidegauge.traces.columns import UNKNOWN
 def add_registration(st: s.State, epoch: int, leader: int, isr: int, partition_epoch: int, replicas: int) -> None:
     """Note that `leader` leads `epoch`; the ISR is UNKNOWN if the controller left it out, -1 if a replica reported this.
 
-    Registrations are a sorted set: a search for an epoch ends early, and the same reports in another order give the same
-    table.
+    ISR and replicas are bit masks of brokers. Registrations are a sorted set: a search for an epoch ends early, and the same
+    reports in another order give the same table.
     """
     room_for_a_registration(st)
     n = st[s.PARTITION, s.REGISTRATIONS]
@@ -66,6 +67,7 @@ def check_one_leader(st: s.State, epoch: int, leader: int) -> None:
     """Check EPOCH-04: a leader epoch has one leader, whichever node reports it. The first report becomes a registration."""
     leader_before = leader_of(st, epoch, leader)
     if leader_before == UNKNOWN:
+        # -1: a replica reports it, which knows neither partition epoch nor assignment here.
         add_registration(st, epoch, leader, -1, UNKNOWN, UNKNOWN)
     else:
         decide(st, RULE.EPOCH_04, leader_before == leader, field.LEADER, leader_before, leader)
@@ -135,6 +137,7 @@ def term_of_append(st: s.State, b: int, end: int) -> int:
     for t in range(st[s.PARTITION, s.TERMS]):
         if st[s.term(st, t), s.T_LEADER] == b:
             first, last = st[s.term(st, t), s.T_LEO], st[s.term(st, t), s.T_END]
+            # It leads in this term now: its records go on to its log end.
             if t == st[s.REPLICAS + b, s.TERM]:
                 last = st[s.REPLICAS + b, s.LEO]
             # It may have appended the record in this term, or not: UNKNOWN is below every number, so `first` may be it.
@@ -168,12 +171,13 @@ def acknowledge(st: s.State, b: int, end: int, epoch: int) -> None:
 
     Check DATA-03 against b's own log, and against later terms if this raises the claim of the term.
     """
+    # First the term in which it appended the record, then the last one whose claim that is.
     t = -1
     if epoch != UNKNOWN:
         acked_record_kept(st, b, end, epoch)
         t = term_of(st, b, epoch)
     # The retry of an idempotent producer is acknowledged with the offsets of the first copy, which another leader may have
-    # appended. A broker's log does not show which it was, so it is no claim about an append of this one's.
+    # appended. A broker's log (LAG_RULE 1) does not show which it was, so it is no claim about an append of this one's.
     elif st[s.OPTION, s.LAG_RULE] == 0:
         t = term_of_append(st, b, end)
     if t >= 0:

@@ -13,7 +13,9 @@ Rules of this file
 3. A node before its first event, or after its last one in a trace with missing lines, is no different.
 
 `st` is the judge's table (conformance.judge.state), `b` the number of a broker; a node is a broker, or the controller, whose
-number is that of the brokers. Bit `node` of OBSERVED is 1 while the events of that node are known.
+number is that of the brokers. Bit `node` of OBSERVED is 1 while the events of that node are known. Row s.pair(st, f, b) is
+what is in flight from follower f to leader b: its KIND, and OLD_KIND of a request that another overtook. A *term* is a
+leader epoch of one leader (terms.py). The columns are described in state.py.
 """
 
 from tidegauge.conformance.judge import state as s
@@ -57,6 +59,7 @@ def lines_missing(st: s.State, node: int) -> None:
             st[s.REPLICAS + b, s.FENCED] = UNKNOWN
             st[s.REPLICAS + b, s.LOST] = UNKNOWN
         return
+    # From here on a broker's lines: its own columns, and what is in flight from and to it.
     forget_appends(st, node)
     # Lines that are missing do not make an earlier election one without its log.
     lost_upto = st[s.REPLICAS + node, s.LOST_UPTO]
@@ -71,7 +74,10 @@ def lines_missing(st: s.State, node: int) -> None:
 
 
 def in_flight_unknown(st: s.State, p: int) -> None:
-    """Note that any request, and any number of overtaken ones, may be in flight in row `p`, from a follower to a leader."""
+    """Note that any request, and any number of overtaken ones, may be in flight in row `p`, from a follower to a leader.
+
+    MORE_OVERTAKEN: there may be others than the one that OLD_KIND is about.
+    """
     st[p, s.KIND] = UNKNOWN
     st[p, s.OLD_KIND] = UNKNOWN
     st[p, s.MORE_OVERTAKEN] = 1
@@ -99,7 +105,8 @@ def forget_unobserved(st: s.State, b: int) -> None:
     # Only a leader appends, handles fetches and commits an ISR; only a follower takes responses over.
     if kinds & s.UNOBSERVED_APPENDS and role != s.FOLLOWING:
         log_unknown(st, b)
-    # The next request ends a round of truncation (in_flight.next_round): it may have left.
+    # The next request ends a round of truncation (in_flight.next_round): it may have left. MORE_ROUNDS is 1 while a round is
+    # not ended, HW_MOVED has the HW from before a response moved it.
     if kinds & s.UNOBSERVED_SENDS:
         st[s.REPLICAS + b, s.MORE_ROUNDS] = UNKNOWN
         st[s.REPLICAS + b, s.HW_MOVED] = UNKNOWN
@@ -107,6 +114,7 @@ def forget_unobserved(st: s.State, b: int) -> None:
     if kinds & s.UNOBSERVED_FETCHES and role != s.FOLLOWING:
         forget_log_ends(st, b, UNKNOWN)
         set_hw(st, b, UNKNOWN)
+    # A response that is taken over moves log end, high watermark and log start, or begins or ends a round of truncation.
     if kinds & s.UNOBSERVED_RESPONSES and role != s.LEADING:
         log_unknown(st, b)
         st[s.REPLICAS + b, s.LOG_START] = UNKNOWN

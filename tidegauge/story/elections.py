@@ -177,7 +177,6 @@ class Elections(StoryState):
             and change.fields["accepted"] is not True
         ):
             join(change, line)
-            change.marks.add("again")
             return
         replica.change = self.add(line, "isr_changed", line.partition, **{"from": before}, to=after, accepted=None, times=1)
         if "lagging" in line.fields:

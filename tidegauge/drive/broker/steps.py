@@ -12,6 +12,10 @@ step, with what is in flight around it. The methods of a class get the step's ar
 - `resolved` gets a step of a state graph, in which a placeholder (NEXT, NOT_DUE) stands for an epoch that the graph does not
   count, and returns it with the number.
 
+A sentence `says` stands in a published table, in the order of STEPS: "the same" means the step that stands before it there.
+The metadata cache that a function of `impl` gets (`metadata_cache`) says who may join the ISR: peers may by a fetch with
+`may_join`, and by nothing else.
+
 A new step is a class here, a line of STEPS and a method of drive/kafka_broker/partition.py, which puts it on Kafka's wire; a
 line of drive/paths/walks.py says how often it is drawn.
 """
@@ -145,10 +149,11 @@ class Metadata(StepKind):
     ) -> Outcome:
         """Make the broker leader or follower, as the partition's registration says (ReplicaManager#applyDelta)."""
         replicas = (BROKER, *state.opening.peers)
+        # Before 3.3 brokers compared no partition epochs: the one that the broker has read is undefined there.
         partition = ready_for_metadata(state.setup, state.broker.partition)
         state = state._replace(broker=state.broker._replace(partition=partition))
         # In the image every replica is live.
-        image = Controller(replicas, leader, leader_epoch, isr, replicas, partition_epoch)
+        image = Controller(replicas, leader, leader_epoch, isr, live=replicas, partition_epoch=partition_epoch)
         if leader == BROKER:
             broker = broker_.become_leader(state.setup, state.broker, image, metadata_cache(state, eligible=False))
         else:
@@ -167,6 +172,7 @@ class Metadata(StepKind):
         """Draw a registration: mostly a later leader epoch with any leader or none, else only another ISR."""
         replicas, epoch = (BROKER, *state.opening.peers), state.highest_epoch
         leader = state.broker.partition.leader_id
+        # UNDEFINED: the first metadata of the path.
         if epoch == rules.UNDEFINED or rng.random() < 0.8:
             # The replicas twice: no leader is half as likely as any one of them.
             epoch, leader = epoch + rng.choice((1, 1, 2)), rng.choice((*replicas, *replicas, rules.UNDEFINED))
@@ -183,7 +189,9 @@ class Append(StepKind):
     def apply(self, state: ReferenceBroker, acks: int) -> Outcome:
         """Append one record, as a producer's request does."""
         before, cache = state.broker.partition, metadata_cache(state, eligible=False)
-        partition, error, info = partition_.append_records_to_leader(state.setup, before, 1, acks, cache, NOW)
+        partition, error, info = partition_.append_records_to_leader(
+            state.setup, before, records=1, acks=acks, metadata=cache, now=NOW
+        )
         state = with_partition(state, partition)
         if error != rules.NONE:
             return state, {"error": error}
@@ -316,9 +324,11 @@ class FetchInSession(StepKind):
         Often it repeats what the session has of the partition already: only then can a response leave the partition out.
         """
         fetch = STEPS_BY_CLASS[Fetch]
+        # `fields`: current leader epoch, fetch offset, last fetched epoch.
         _, peer, *fields, may_join = rng.choice((fetch.draw, fetch.draw_catching_up, fetch.draw_catching_up))(rng, state)
         session, session_epoch, kind = state.sessions.get(peer), expected_epoch(state, peer), rng.random()
-        # Without a session nearly every epoch but the initial one is only refused.
+        # One number decides on the kind: below 0.1 a fetch of the other partition alone, to 0.2 another session epoch, to
+        # 0.6 the fields that the session has. Without a session nearly every epoch but the initial one is only refused.
         if session is None and kind < 0.9:
             session_epoch = INITIAL_EPOCH
         elif kind < 0.1:
@@ -363,7 +373,10 @@ class FetchOthers(StepKind):
 
 
 def _with_session_epoch(state: ReferenceBroker, step: Step) -> Step:
-    """Return a fetch in a session with a number as its session epoch: what is due for NEXT, one more for NOT_DUE."""
+    """Return a fetch in a session with a number as its session epoch: what is due for NEXT, one more for NOT_DUE.
+
+    The session epoch is the last argument; a number there stays.
+    """
     _, peer, *_, session_epoch = step
     if session_epoch not in {NEXT, NOT_DUE}:
         return step
@@ -431,7 +444,7 @@ class DeleteRecords(StepKind):
         return with_partition(state, partition), {"error": error}
 
     def draw(self, rng: random.Random, state: ReferenceBroker) -> Step:
-        """Draw an offset up to the high watermark, or one above it."""
+        """Draw an offset up to the high watermark, or the one above it, which a leader refuses."""
         return self.name, _draw_near(rng, rng.randint(0, state.broker.partition.log.hw))
 
 
@@ -524,7 +537,8 @@ class FetchResponseStep(StepKind):
             epoch = rules.UNDEFINED if kind > 0.9 else _draw_epoch(rng, state)
             end = rules.UNDEFINED if kind > 0.85 else _draw_offset(rng, state)
             return OffsetsForLeaderEpochResponseStep.name, peer, error, epoch, end
-        # Below in the order of `takes`: error, high watermark, log start, records, diverging, offsets.
+        # Below in the order of `takes`: error, high watermark, log start, records, diverging, offsets. A response with an
+        # error has no high watermark and log start.
         name_and_peer = (self.name, peer)
         if error != rules.NONE:
             return (*name_and_peer, error, rules.UNDEFINED, rules.UNDEFINED, (), None, None)
@@ -639,7 +653,7 @@ class AlterPartitionResponseStep(StepKind):
             state.setup, state.broker.partition, state.proposed, response, cache, NOW
         )
         state = with_partition(state, partition)
-        # What is sent again is the same request, so it stays in flight.
+        # What is sent again is the same request, so it stays in flight. The step has no response: it is one itself.
         return state if sent_again else state._replace(proposal=None), None
 
     def resolved(self, state: ReferenceBroker, step: Step) -> Step:
@@ -653,6 +667,7 @@ class AlterPartitionResponseStep(StepKind):
         if proposal is None:
             step: Step = STEPS_BY_CLASS[Lag].draw(rng, state)
             return step
+        # Accepted in the last partition epoch or in the one after it.
         if rng.random() < 0.6:
             return self.name, rules.NONE, state.partition_epoch + rng.randint(0, 1), proposal.isr
         error = rng.choice((rules.INELIGIBLE_REPLICA, rules.INVALID_UPDATE_VERSION, rules.FENCED_LEADER_EPOCH))
@@ -722,6 +737,7 @@ class Crash(StepKind):
     def draw(self, rng: random.Random, state: ReferenceBroker) -> Step:
         """Draw a log end and a checkpoint that a crash may leave."""
         log = state.broker.partition.log
+        # In two of three crashes nothing of the log is lost.
         log_end = rng.choice((log.end, log.end, rng.randint(log.start, log.end)))
         return self.name, rng.randint(log.start, max(log.start, min(log.hw, log_end))), log_end
 

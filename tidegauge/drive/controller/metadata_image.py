@@ -218,9 +218,9 @@ class Image:
             self._broker(body),
             body["brokerEpoch"],
             body["incarnationId"].int,
-            body["fenced"],
-            body.get("inControlledShutdown", False),
-            self._directories(body.get("logDirs") or ()),
+            fenced=body["fenced"],
+            in_controlled_shutdown=body.get("inControlledShutdown", False),
+            directories=self._directories(body.get("logDirs") or ()),
         )
 
     def _registration_change(self, body: WireMessage) -> records_.ControllerRecord:
@@ -229,9 +229,10 @@ class Image:
             self._broker(body),
             body["brokerEpoch"],
             # BrokerRegistrationFencingChange and BrokerRegistrationInControlledShutdownChange: 0 is no change.
-            {-1: False, 0: None, 1: True}[body["fenced"]],
-            {0: None, 1: True}[body.get("inControlledShutdown", 0)],
-            self._directories(body.get("logDirs") or ()),
+            fenced={-1: False, 0: None, 1: True}[body["fenced"]],
+            in_controlled_shutdown={0: None, 1: True}[body.get("inControlledShutdown", 0)],
+            # None named: they are as they were.
+            directories=self._directories(body.get("logDirs") or ()),
         )
 
     def _unregister(self, body: WireMessage) -> records_.ControllerRecord:
@@ -240,8 +241,9 @@ class Image:
     def _config(self, body: WireMessage) -> records_.ControllerRecord | None:
         """Return a ConfigRecord in the names of this path, None if it is about a resource of another path."""
         kind = next((kind for kind, number in TYPES.items() if number == body["resourceType"]), None)
+        # From here on the path's name; None: another path's resource. The broker named "" is the default of the cluster,
+        # which all paths share, so it stays "".
         name: str | None = body["resourceName"]
-        # The broker named "" is the default of the cluster, which all paths share.
         if kind == records_.TOPIC:
             name = self._names.topic(str(name))
         elif name:

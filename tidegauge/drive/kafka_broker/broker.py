@@ -284,10 +284,10 @@ class AppliedMetadataBarrier:
         """
         async with self._turn:
             while self._applied < offset:
+                # What was written before the last marker that was seen is applied once the new one is seen.
                 last_visible, marker = self._visible, self._write_marker()
                 fetch = requests.fetch(self._topic, 0, current_leader_epoch=self._epoch)
-                # A fetch with the new leader epoch succeeds once the new marker is visible: then all that was written before
-                # the last one is applied.
+                # A fetch in the leader epoch of the new marker succeeds once the marker is visible.
                 while fetched_partition((await connection.exchange([fetch]))[0])["errorCode"] != NONE:
                     await asyncio.sleep(POLL_SECONDS)
                 self._visible, self._applied = marker, last_visible

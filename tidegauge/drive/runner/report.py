@@ -153,7 +153,7 @@ def story(
         lines.append(f"  {sentence}")
     rules = (f"  rule      {line}" for line in dict.fromkeys(reference.decision_texts(difference)))
     lines += [line for rule in rules for line in rule.split("\n")]
-    explained = same if isinstance(same, Explained) else Explained(tuple(same), 1, 1)
+    explained = same if isinstance(same, Explained) else Explained(tuple(same), paths=1, sample=1)
     head = "same as   " if explained.is_whole or not explained.causes else "similar   "
     lines += [f"  {head}{line}" for line in _cause_lines(explained.causes, reference)]
     if explained.causes and not explained.is_whole:

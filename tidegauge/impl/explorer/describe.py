@@ -250,6 +250,7 @@ def _differences(old: Broker, new: Broker) -> Iterator[str]:
         ("cache", before.log.cache.memory.pairs(), after.log.cache.memory.pairs()),
         ("followers at", _remotes(old), _remotes(new)),
     )
+    # The first line has the log and the role, the second the ISR, the epoch cache and the followers.
     for group in (pairs[:5], pairs[5:]):
         changed = [f"{name} {was} -> {now}" for name, was, now in group if was != now]
         if changed:
@@ -257,17 +258,20 @@ def _differences(old: Broker, new: Broker) -> Iterator[str]:
 
 
 def _proposed(broker: Broker) -> str:
+    """Format the ISR that a leader has proposed and has no response to, "nothing" if there is none."""
     state = broker.partition.state
     return broker_names(state.proposed_isr) if state.is_inflight else "nothing"
 
 
 def _remotes(broker: Broker) -> str:
+    """Format the log end that a leader has recorded of each follower, as b2@1; "-" for none."""
     return " ".join(f"{broker_name(r.broker_id)}@{r.log_end}" for r in broker.partition.remotes) or "-"
 
 
 def _sent(follower: int, before: NetworkRow, after: NetworkRow) -> Iterator[str]:
     """Yield a line for each message that a step has put in flight between a follower and a leader."""
     for leader, (old, new) in enumerate(zip(before, after, strict=True)):
+        # `is not` first: rows share most messages, and comparing two is slow.
         if old is not new and new is not None and old != new:
             yield f"sent         {message_text(follower, leader, new)}"
 
@@ -327,9 +331,10 @@ def view_text(view: View) -> str:
     """
     brokers, controller, committed, crashes, *more = view
     lines = []
-    for b, (log, hw, mark, up, is_role, epoch, leader, isr, pending, remote, slots) in enumerate(brokers):
-        records = " ".join("x" if epoch == UNDEFINED else str(epoch) for epoch in log) or "-"
-        role_text = ROLES[is_role] if up else "down"
+    for b, (log, hw, mark, up, role_number, epoch, leader, isr, pending, remote, slots) in enumerate(brokers):
+        # The epoch of each record, or x where it was deleted.
+        records = " ".join("x" if record_epoch == UNDEFINED else str(record_epoch) for record_epoch in log) or "-"
+        role_text = ROLES[role_number] if up else "down"
         recorded = " ".join(f"{broker_name(r)}@{end}" for r, end in enumerate(remote) if end != UNDEFINED) or "-"
         # A leader notes where its epoch begins before it has written anything in it (KAFKA-7415).
         begun = "" if mark == UNDEFINED else f"epoch {mark} begins at the log end, no record yet; "
@@ -337,6 +342,7 @@ def view_text(view: View) -> str:
             f"{broker_name(b)} {role_text:<9} log={records} hw={hw} epoch={epoch} leader={broker_name(leader)} "
             f"isr={mask_names(isr)} pending={mask_names(pending)} recorded={recorded} {begun}in flight={_slots_text(slots)}"
         )
+    # A model with ELR has four more elements.
     leader, epoch, isr, live, *with_elr = controller
     lines.append(f"controller   leader={broker_name(leader)} epoch={epoch} isr={mask_names(isr)} live={mask_names(live)}")
     if with_elr:
@@ -476,6 +482,7 @@ def isr_label_text(label: Label) -> str:
 
 
 def _lost(lost: int) -> str:
+    """Format the last argument of a label: 1 if the response is lost."""
     return ", the response is lost" if lost else ""
 
 
@@ -491,9 +498,11 @@ def isr_view_text(view: View) -> str:
     (end, hw, leader_isr, pending, ends, epochs), logs, incarnations, exchange, controller, images, committed, _, recent = (
         view
     )
+    # Broker 0, b1, leads throughout; its followers are numbered from 1.
     lines = [
         f"b1 leader    leo={end} hw={hw} {_partition(*leader_isr)} proposed={mask_names(pending)} committed={committed}"
     ]
+    # Of each follower: its log end and broker epoch, and both as the leader has recorded them at the last fetch.
     for f, (log, incarnation, recorded, epoch) in enumerate(zip(logs, incarnations, ends, epochs, strict=True), start=1):
         late = " caught up within the lag limit" if recent >> f & 1 else ""
         lines.append(

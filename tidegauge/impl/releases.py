@@ -188,6 +188,7 @@ def profile_named(name: str) -> Profile:
                 f"this order, with a hyphen between; seen {name!r}; write the name so"
             )
         return repaired
+    # Of several changes the last one is taken off, and the rest of the name is read in the same way.
     unchanged, change = _last_change(name)
     if change is not None:
         return profile_named(unchanged).with_switch(*change)
@@ -300,4 +301,5 @@ def switch_values(switch: str) -> Iterator[bool | str]:
 
 
 def _text(version: Release) -> str:
+    """Format a release as text: 3.6.1."""
     return ".".join(map(str, version))

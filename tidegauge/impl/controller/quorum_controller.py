@@ -97,7 +97,7 @@ def register_broker(controller: QuorumController, record: RegisterBrokerRecord, 
     """
     control, broker = controller.control, record.broker_id
     registered = control.brokers.get(broker)
-    is_new = registered is None or registered.incarnation != record.incarnation
+    is_new = registered is None or registered.incarnation != record.incarnation  # another process than the one before
     # Two processes with one broker id: the one whose session is valid stays.
     if registered is not None and is_new and _has_valid_session(controller, (broker, registered.epoch)):
         return controller, ControllerResult((), DUPLICATE_BROKER_REGISTRATION)
@@ -194,6 +194,7 @@ def _state_records(control: ReplicationControl, broker: int, after: BrokerContro
             return brokers.broker_unfenced(control, broker)
         case BrokerControlState.CONTROLLED_SHUTDOWN:
             return brokers.broker_in_controlled_shutdown(control, broker)
+        # FENCED, or SHUTDOWN_NOW: a broker that may stop is fenced.
         case _:
             return brokers.broker_fenced(control, broker)
 

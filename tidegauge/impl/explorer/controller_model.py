@@ -572,7 +572,7 @@ def reach_state(
     # RECOVERING tells clients that records may be lost, so what this leader lacks no longer counts as committed.
     if before is not None and after is not None and gives_up(before, after):
         committed = common_prefix(committed, state.logs[after.leader])
-    # SetMinIsr itself changes no partition, unless it touches the ELR.
+    # SetMinIsr is such a record itself, whether it changes the partition or not.
     if reads_config and (before != after or label[0] == "SetMinIsr"):
         state = state._replace(known_min_isr=min_isr(control, NAME))
     yield label, state._replace(logs=logs, committed=() if after is None else committed)

@@ -271,7 +271,7 @@ def _remotes(broker: Broker) -> str:
 def _sent(follower: int, before: NetworkRow, after: NetworkRow) -> Iterator[str]:
     """Yield a line for each message that a step has put in flight between a follower and a leader."""
     for leader, (old, new) in enumerate(zip(before, after, strict=True)):
-        # `is not` first: rows share most messages, and comparing two is slow.
+        # `is not` first: most messages are the same object as before.
         if old is not new and new is not None and old != new:
             yield f"sent         {message_text(follower, leader, new)}"
 

@@ -73,6 +73,7 @@ class Memo(Caller):
         return self._remembered(function, args, self.intern)
 
     def _intern_row(self, row: NetworkRow) -> NetworkRow:
+        """Return a row interned, with interned messages."""
         interned: NetworkRow = self.intern(tuple(self.intern(message) for message in row))
         return interned
 

@@ -181,7 +181,7 @@ def _older_epochs_pass(requested: int, local: int) -> int:
 def _truncates_at_the_leaders_end(
     epochs: Ints, starts: Ints, log_end: int, fetch_offset: int, leader_epoch: int, leader_end: int
 ) -> tuple[int, int, bool]:
-    # Case T5, in which both logs have the epoch, and the truncation completed: but for its own end of the epoch.
+    # Case T5, in which both logs have the epoch, without the follower's own end of it; the truncation is completed.
     return 5, min(leader_end, log_end), True
 
 

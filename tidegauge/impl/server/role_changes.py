@@ -265,6 +265,7 @@ def apply_delta(setup: Setup, manager: ReplicaManager, changes: PartitionChanges
     ReplicaManager#applyDelta. No controller or broker epoch is compared: the metadata log has an order. A registration of
     which only the ISR changed comes here, too.
     """
+    # True: stopped, and deleted as well.
     deleted = FrozenMap(
         (tp, True) for tp, c in changes.items() if manager.broker_id not in c.replicas and tp in manager.hosted
     )

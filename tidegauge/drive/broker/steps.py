@@ -228,7 +228,7 @@ class Fetch(StepKind):
     def draw(self, rng: random.Random, state: ReferenceBroker) -> Step:
         """Draw a fetch of any epochs, offset and peer, as a wrong follower or one with another log might send it."""
         epoch, peer = _draw_near(rng, state.broker.partition.leader_epoch), rng.choice(state.opening.peers)
-        last_epoch = rng.choice((rules.UNDEFINED, _draw_epoch(rng, state, 1), _draw_epoch(rng, state)))
+        last_epoch = rng.choice((rules.UNDEFINED, _draw_epoch(rng, state, beyond=1), _draw_epoch(rng, state)))
         # Where the log start has moved, half of the fetches are below it.
         log_start = state.broker.partition.log.start
         offset = rng.randrange(log_start) if log_start and rng.random() < 0.5 else _draw_offset(rng, state)
@@ -402,7 +402,7 @@ class OffsetsForLeaderEpoch(StepKind):
 
     def draw(self, rng: random.Random, state: ReferenceBroker) -> Step:
         """Draw a request about any epoch, also one that no metadata has had, or the undefined one."""
-        epoch = rules.UNDEFINED if rng.random() < 0.1 else _draw_epoch(rng, state, 1)
+        epoch = rules.UNDEFINED if rng.random() < 0.1 else _draw_epoch(rng, state, beyond=1)
         return self.name, _draw_near(rng, state.broker.partition.leader_epoch), epoch
 
 
@@ -550,9 +550,11 @@ class FetchResponseStep(StepKind):
             latest = max(earliest, _draw_offset(rng, state))
             out_of_range = rules.OFFSET_OUT_OF_RANGE
             return (*name_and_peer, out_of_range, rules.UNDEFINED, rules.UNDEFINED, (), None, (earliest, latest))
-        epochs = sorted(_draw_epoch(rng, state, 1) for _ in range(rng.choice((0, 1, 1, 2))))
+        # No, one or two batches; epochs never fall along a log.
+        epochs = sorted(_draw_epoch(rng, state, beyond=1) for _ in range(rng.choice((0, 1, 1, 2))))
         # A batch of one record for each epoch, from the fetch offset on.
         records = tuple((offset, offset, epoch) for offset, epoch in enumerate(epochs, start=request.fetch_offset))
+        # In one response of ten the leader has deleted records.
         log_start = rng.choice((0,) * 9 + (_draw_offset(rng, state),))
         return (*name_and_peer, rules.NONE, rng.randint(0, FARTHEST_OFFSET), log_start, records, None, None)
 

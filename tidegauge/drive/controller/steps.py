@@ -470,6 +470,7 @@ def is_step(value: Any) -> bool:
     # A configuration of a topic names it by any word, one of a broker by its number; "" is the default of the cluster.
     if arguments.get("type") == BROKER and arguments["name"] and not str(arguments["name"]).isdecimal():
         return False
+    # An argument without a check of its own is an integer.
     return all(_ARGUMENT_CHECKS.get(name, is_integer)(argument) for name, argument in arguments.items())
 
 

@@ -223,7 +223,8 @@ class NodePair(Generic[CaseT]):
         reverse = difference._replace(expected=difference.seen, seen=difference.expected)
         for name, reference, directed in zip(self.names, self.references[::-1], (reverse, difference), strict=True):
             causes = explanations(directed, reference, self.reported, pairs=reference.tries_pairs)
-            # A node that does what the right reference does has no bug.
+            # A node that does what the right reference does has no bug: the reference is compared with itself before the
+            # step that differs, and with what was seen after it.
             if causes and not self._first_differs_there(directed, reference, reference, directed.seen):
                 return tuple(tuple(bug._replace(says=f"{name} does. {bug.says}") for bug in bugs) for bugs in causes)
         return ()

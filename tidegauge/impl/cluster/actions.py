@@ -5,8 +5,9 @@ reads the values that it is given and no others, so that a caller may remember i
 spec/Replication.tla; with eligible leader replicas (ELR) some have other names (spec/ELR.tla). `b` is a broker's index, `f`
 a follower's, `leader` a leader's; `row` is what is in flight between a follower and each leader, one message or None;
 `image` is the controller's registration; `up` is the bit mask of the brokers that run. `exposed` are the record epochs that
-a leader's high watermark covers after a step. A `metadata_cache` says who may join the ISR: a fetch has a transition with one
-that lets nobody and one that lets all, any other step has one that lets nobody. Bounds of the model limit what is enabled.
+a leader's high watermark covers after a step. A `metadata_cache` says who may join the ISR: a fetch has a transition with
+one that lets nobody and one that lets all, any other step has one that lets nobody. Bounds of the model limit what is
+enabled.
 """
 
 from collections.abc import Iterable, Iterator

@@ -160,15 +160,16 @@ def process_broker_heartbeat(
     if registration is None or registration.epoch != request.broker_epoch:
         return controller, ControllerResult((), HeartbeatResponse(STALE_BROKER_EPOCH))
     leads = has_leaderships(control, broker)
-    before = contacted.brokers[broker].current
-    after = brokers.next_state(contacted, request, registration.offset, leads=leads)
-    recorded = brokers.record_heartbeat(contacted, broker, fenced=after.fenced, offset=request.metadata_offset)
+    state_before = contacted.brokers[broker].current
+    state_after = brokers.next_state(contacted, request, registration.offset, leads=leads)
+    recorded = brokers.record_heartbeat(contacted, broker, fenced=state_after.fenced, offset=request.metadata_offset)
     in_one_pass = control.profile.heartbeat_in_one_pass
     try:
         # Finding F8: Kafka decides on the unfencing before it looks at the failed directories of the same heartbeat. The
         # repair looks at the directories first, and decides on the state that they leave.
         failed_first = () if in_one_pass else _directory_records(control, request)
-        changed = _state_records(replay_records(control, failed_first), broker, after) if after is not before else ()
+        with_failures = replay_records(control, failed_first)
+        changed = _state_records(with_failures, broker, state_after) if state_after is not state_before else ()
         controller = controller._replace(heartbeats=recorded)
         failed_last = _directory_records(control, request) if in_one_pass else ()
     # A fault of the controller itself: it resigns, and the broker learns no more than that.
@@ -176,14 +177,14 @@ def process_broker_heartbeat(
         return controller, ControllerResult((), HeartbeatResponse(UNKNOWN_SERVER_ERROR))
     records = (*failed_first, *changed, *failed_last)
     controller = write_records(controller, records)
-    in_shutdown = after is BrokerControlState.CONTROLLED_SHUTDOWN
+    in_shutdown = state_after is BrokerControlState.CONTROLLED_SHUTDOWN
     # Every active broker has to read up to here before the broker may stop.
     if in_shutdown:
         heartbeats = brokers.begin_shutdown(controller.heartbeats, broker, controller.end)
         controller = controller._replace(heartbeats=heartbeats)
-    should_shut_down = after is BrokerControlState.SHUTDOWN_NOW
+    should_shut_down = state_after is BrokerControlState.SHUTDOWN_NOW
     caught_up = request.metadata_offset >= registration.offset
-    response = HeartbeatResponse(NONE, caught_up, after.fenced, in_shutdown, should_shut_down)
+    response = HeartbeatResponse(NONE, caught_up, state_after.fenced, in_shutdown, should_shut_down)
     return controller, ControllerResult(records, response)
 
 

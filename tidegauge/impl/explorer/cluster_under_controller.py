@@ -3,7 +3,9 @@
 A state joins a `Cluster` (brokers, messages in flight, clients) and a `ControlCluster` (controller, processes), and
 `_share_state` lets each see what the other changed. The *image* is the controller's registration, as brokers read it. Broker
 `b` is an index. A function that finds steps yields (label, state after it); a label is (action, arguments), those of
-impl.cluster and of impl.explorer.controller_model.
+impl.cluster and of impl.explorer.controller_model. Both models have `committed`, the leader epochs by offset of the records
+that were ever committed; `acked` has (offset, epoch) of those that were acknowledged, `waiting` by broker those of clients
+without a response.
 
 Rules of this file
 
@@ -317,6 +319,7 @@ def _create_steps(
     # Only for one partition without a choice of directories: otherwise the brokers would have to report directories first.
     if state.control.partition is None and not bounds.partition_zero and not bounds.disks_fail:
         records = create_topic(state.control.control, NAME, (replicas,), {}).records
+        # One step, or none if the controller refuses.
         for _, after in controller_model.write_records_step(state.control, label, records):
             yield label, _share_state(state._replace(topic_id=state.topic_id + 1), after)
 

@@ -265,7 +265,7 @@ def _bugs_by_name() -> Mapping[str, DrivenBug]:
     """Collect all bugs by name: faults, then those of the catalog that are switches or wrong steps."""
     bugs = [DrivenBug(fault.name, f"{fault.says} ({fault.resembles})", rules=fault.rules) for fault in FAULTS.values()]
     for bug in known_bugs().values():
-        # One that no broker of the contract can have; the field says why.
+        # `beyond`: why no broker of the contract can have it. `right`: the name of the generation without it.
         if bug.beyond:
             continue
         if bug.switches:

@@ -201,6 +201,7 @@ class Append(StepKind):
         return state, {"error": rules.NONE, "base": info.first}
 
     def extras(self, _log: LogBounds, acks: int) -> Iterator[str]:
+        """Yield ACKS_ALL for an append that waits for the ISR."""
         if acks == -1:
             yield ACKS_ALL
 
@@ -267,6 +268,7 @@ class FetchIneligible(StepKind):
         return with_partition(state, partition) if response.error == rules.NONE else state, fetch_json(response)
 
     def extras(self, _log: LogBounds, *arguments: Any) -> Iterator[str]:
+        """Yield INCARNATIONS for a fetch of another incarnation than the registered one; `standing` is the last argument."""
         if arguments[-1] in {LATER, EARLIER}:
             yield INCARNATIONS
 
@@ -425,6 +427,7 @@ class ListOffsetsRequest(StepKind):
         return state, {"error": rules.NONE, "offset": listed.offset}
 
     def extras(self, _log: LogBounds, _epoch: int, which: str) -> Iterator[str]:
+        """Yield CONSUMERS for a consumer's request."""
         if which == COMMITTED:
             yield CONSUMERS
 
@@ -440,6 +443,7 @@ class DeleteRecords(StepKind):
     says = "A client deletes what lies before an offset."
 
     def apply(self, state: ReferenceBroker, offset: int) -> Outcome:
+        """Raise the leader's log start to an offset, or refuse that; the response does not wait for followers."""
         partition, error, _ = partition_.delete_records(state.setup, state.broker.partition, offset)
         return with_partition(state, partition), {"error": error}
 
@@ -600,9 +604,11 @@ class LoseResponse(StepKind):
     says = "No response comes: the connection to a peer is closed, and the broker asks again."
 
     def is_possible(self, state: ReferenceBroker, peer: int) -> bool:
+        """Return whether a request to the peer is in flight."""
         return super().is_possible(state, peer) and state.request(peer) is not None
 
     def apply(self, state: ReferenceBroker, peer: int) -> Outcome:
+        """Drop the request in flight: the fetcher thread, whose turn is after each step, then sends another."""
         return _without_request(state, peer), None
 
     def draw(self, rng: random.Random, state: ReferenceBroker) -> Step:
@@ -622,6 +628,7 @@ class Lag(StepKind):
         return super().is_possible(state, peers) and bool(peers) and set(peers) <= lagging
 
     def apply(self, state: ReferenceBroker, peers: tuple[int, ...]) -> Outcome:
+        """Let the leader propose an ISR without these members."""
         return state._replace(broker=broker_.shrink_isr(state.broker, peers)), None
 
     def extras(self, log: LogBounds, peers: tuple[int, ...]) -> Iterator[str]:
@@ -642,6 +649,7 @@ class AlterPartitionResponseStep(StepKind):
     action, says = "HandleAlterPartitionResponse", "The controller's response to the proposal in flight."
 
     def is_possible(self, state: ReferenceBroker, *_others: Any) -> bool:
+        """Return whether a proposal is in flight."""
         return state.proposal is not None
 
     def apply(self, state: ReferenceBroker, error: int, partition_epoch: int, isr: tuple[int, ...]) -> Outcome:
@@ -688,6 +696,7 @@ class Retention(StepKind):
         return super().is_possible(state, log_start) and not partition.is_leader and log.start < log_start <= log.hw
 
     def apply(self, state: ReferenceBroker, log_start: int) -> Outcome:
+        """Raise the follower's log start."""
         return state._replace(broker=broker_.delete_records(state.setup, state.broker, log_start)), None
 
     def draw(self, _rng: random.Random, state: ReferenceBroker) -> Step:
@@ -702,9 +711,11 @@ class Stop(StepKind):
     says = "The process ends in order, starts again and has read no metadata yet."
 
     def is_possible(self, state: ReferenceBroker) -> bool:
+        """Return whether any process has read metadata yet: before that there is no partition on disk."""
         return state.partition_epoch != rules.UNDEFINED
 
     def apply(self, state: ReferenceBroker) -> Outcome:
+        """Stop the process, and start it again."""
         return _restarted(state, broker_.stop(state.setup, state.broker)), None
 
     def draw(self, _rng: random.Random, _state: ReferenceBroker) -> Step:
@@ -726,6 +737,7 @@ class Crash(StepKind):
         return has_read_metadata and log.start <= hw <= log.hw and log.start <= log_end <= log.end
 
     def apply(self, state: ReferenceBroker, hw: int, log_end: int) -> Outcome:
+        """Kill the process, and start it again with what the crash has left on disk."""
         return _restarted(state, broker_.crash(state.setup, state.broker, hw, log_end)), None
 
     def extras(self, log: LogBounds, _hw: int, log_end: int) -> Iterator[str]:

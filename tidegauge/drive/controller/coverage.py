@@ -174,6 +174,7 @@ def explored_control(cases: Sequence[ControllerCase], profile: Profile = ELR_REP
             for position, situation in enumerate(situations):
                 local_steps = is_new if position == 0 else 0
                 model.situations[situation] = nearer(model.situations.get(situation), Example(local_steps, shorter))
+            # The response to a proposal is an event, and so in a situation already.
             if step.step[0] != PROPOSAL:
                 local_steps = 0 if situations else is_new
                 model.responses[step.response] = nearer(model.responses.get(step.response), Example(local_steps, shorter))

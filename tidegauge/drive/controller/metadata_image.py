@@ -236,6 +236,7 @@ class Image:
         )
 
     def _unregister(self, body: WireMessage) -> records_.ControllerRecord:
+        """Return the record of a broker that is unregistered."""
         return records_.UnregisterBrokerRecord(self._broker(body), body["brokerEpoch"])
 
     def _config(self, body: WireMessage) -> records_.ControllerRecord | None:

@@ -292,6 +292,7 @@ async def _session_expires(lane: Lane, _: Incarnations, broker: int) -> None:
 
 
 async def _unregister(lane: Lane, _: Incarnations, broker: int) -> Result:
+    """Unregister a broker."""
     response = await lane.process.call("UnregisterBroker", {"brokerId": lane.names.id_of(broker)})
     return {"error": response["errorCode"]}
 
@@ -391,6 +392,7 @@ async def _configure(lane: Lane, _: Incarnations, kind: str, name: str, key: str
 
 
 async def _update_feature(lane: Lane, _: Incarnations, name: str, level: int, upgrade: bool) -> Result:
+    """Upgrade a feature (`name`: one of FEATURES) to a level, or downgrade it safely."""
     return await _call_for_error(lane, *update_feature(FEATURES[name], level, upgrade=upgrade))
 
 

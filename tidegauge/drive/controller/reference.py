@@ -180,7 +180,7 @@ def unseen(cases: Sequence[ControllerCase], profile: Profile) -> list[str]:
         """Return whether a reference with another value of a switch differs on a case from what is expected."""
         return any(map(fields_that_differ, expected, switched.reports(case)))
 
-    # What a suspect of `right` says is its switch: "name=on".
+    # What a suspect of `right` says is its switch: "name=on", or off.
     switched_references = {suspect.says: right.with_bugs([suspect]) for suspect in right.suspects()}
     return [
         switch

@@ -177,6 +177,7 @@ class SessionExpires(ControllerStep):
         return state._replace(controller=controller), None
 
     def draw(self, rng: random.Random, _: ReferenceController) -> Step:
+        """Draw any broker."""
         return self.name, rng.choice(FOUR)
 
 
@@ -271,10 +272,12 @@ class ElectLeaders(ControllerStep):
     name, takes, result = "elect_leaders", ("unclean", "topic", "partition"), ("error",)
 
     def apply(self, state: ReferenceController, unclean: bool, topic: str, partition: int) -> StepOutcome:
+        """Elect a leader of a partition: any live replica if `unclean`, else the preferred one."""
         election = Election.UNCLEAN if unclean else Election.PREFERRED
         return _written(state, *requests.elect_leader(state.control, TopicPartition(topic, partition), election))
 
     def draw(self, rng: random.Random, state: ReferenceController) -> Step:
+        """Draw an election, more often a preferred than an unclean one."""
         return self.name, rng.random() < 0.4, *_draw_partition(rng, state)
 
 
@@ -330,6 +333,7 @@ class CreateTopic(ControllerStep):
         return _written(state, *requests.create_topic(state.control, topic, assignment, dict(configs)))
 
     def draw(self, rng: random.Random, _: ReferenceController) -> Step:
+        """Draw the creation of any topic."""
         return self.draw_named(rng, rng.choice(TOPICS))
 
     def draw_named(self, rng: random.Random, topic: str) -> Step:
@@ -346,9 +350,11 @@ class DeleteTopic(ControllerStep):
     name, takes, result = "delete_topic", ("topic",), ("error",)
 
     def apply(self, state: ReferenceController, topic: str) -> StepOutcome:
+        """Delete a topic."""
         return _written(state, *requests.delete_topic(state.control, topic))
 
     def draw(self, rng: random.Random, _: ReferenceController) -> Step:
+        """Draw any topic."""
         return self.name, rng.choice(TOPICS)
 
 
@@ -479,10 +485,12 @@ def _is_word(value: Any) -> bool:
 
 
 def _is_broker(value: Any) -> bool:
+    """Return whether a value is the number of a broker that a path may name."""
     return is_integer(value) and 1 <= value <= BROKERS
 
 
 def _is_brokers(value: Any) -> bool:
+    """Return whether a value is a tuple of brokers."""
     return isinstance(value, tuple) and all(map(_is_broker, value))
 
 

@@ -319,6 +319,7 @@ class ControllerStub:
         self, node: int, incarnation: UUID, listeners: list[WireMessage], directories: list[UUID], *, fenced: bool
     ) -> int:
         """Write the registration of a broker and return its broker epoch: the offset of the record, as at a controller."""
+        # Version 3 is the first with log directories (KIP-858); no later field is needed.
         epoch, version = self.log.end, min(3, self.log.newest_version("RegisterBrokerRecord"))
         body = {
             "brokerId": node,

@@ -400,6 +400,7 @@ class DrivenPartition:
     # Steps of clients and followers: done when the response is there
 
     async def _append(self, acks: int) -> Report | None:
+        """Send a producer's batch of one record; the result is None if it waits for its acks."""
         return await self._producers.append(self.topic, acks)
 
     async def _fetch(self, name: int, epoch: int, offset: int, last_epoch: int, may_join: bool) -> Report | None:

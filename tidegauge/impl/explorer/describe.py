@@ -444,6 +444,7 @@ def control_view_text(view: View) -> str:
 
 
 def _records(epochs: tuple[int, ...]) -> str:
+    """Format a log: the leader epoch of each record, "-" for none."""
     return " ".join(map(str, epochs)) or "-"
 
 
@@ -487,6 +488,7 @@ def _lost(lost: int) -> str:
 
 
 def _partition(isr: int, partition_epoch: int) -> str:
+    """Format a registration as the model of ISR changes has it; `isr` is a bit mask."""
     return f"isr={mask_names(isr)} partition_epoch={partition_epoch}"
 
 

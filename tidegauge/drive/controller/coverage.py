@@ -150,6 +150,7 @@ def exercised_control(
         # Without a difference every step counts.
         played = [*_played_steps(case, profile, ended.get(case, len(case.path) + 1) - 1)]
         for at, (step, step_situations) in enumerate(zip(played, _situations(played), strict=True), start=1):
+            # Exercised once, and here; `add` sums the counts and keeps the first place.
             seen = Seen(1, f"{case.name or f'path {number:,}'}, step {at}")
             for situation in step_situations:
                 add(situations, {situation: seen})

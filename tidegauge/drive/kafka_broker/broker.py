@@ -2,7 +2,8 @@
 
 The broker under test is a process of Kafka. Its controller and its peers, the other brokers, are played by this program, the
 driver: what the broker knows of the cluster is what the driver has written into the metadata log. A step of a path has to
-wait until the broker has applied that metadata, and until it has sent what it proposes.
+wait until the broker has applied that metadata, and until it has sent what it proposes. Tasks wait for `Conditions`:
+`wait_for` raises WireError if one is not met for long, `wait_up_to` returns whether it is after some seconds.
 
 Rules of this file
 

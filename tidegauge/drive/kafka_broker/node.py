@@ -329,8 +329,9 @@ class KafkaNode:
 
     async def _end_process(self, broker: KafkaBroker, runs: Sequence[PathRun]) -> None:
         """End the process once for all these paths, which wait for it, and start it again with each path's next metadata."""
-        # All of them wait for the same kind of end (`common_sequence`).
-        await broker.end(in_order=runs[0].case.path[runs[0].at][0] == STOP)
+        # All of them wait for the same kind of end (`common_sequence`), which is their next step.
+        end, *_ = runs[0].case.path[runs[0].at]
+        await broker.end(in_order=end == STOP)
         for slot in self._slots:
             slot.forget_process()
         # The checkpoints decide what the process knows when it is up again: the high watermark that the crash of the path

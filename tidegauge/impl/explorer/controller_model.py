@@ -355,6 +355,7 @@ def _replication_steps(state: ControlCluster, partition: PartitionRegistration) 
     for f in partition.replicas:
         if f != leader and is_running(state, f) and state.logs[f] != log:
             yield ("CatchUp", f), state._replace(logs=_put(state.logs, f, log))
+    # What every member of the ISR has in common with the leader.
     replicated = min((common_prefix(log, state.logs[b]) for b in (leader, *partition.isr)), key=len)
     # The leader decides by the min.insync.replicas that it has read, which may be an older one.
     enough = len(partition.isr) >= min(state.known_min_isr, len(partition.replicas))
@@ -399,6 +400,7 @@ def _operator_requests(state: ControlCluster) -> Iterator[tuple[Label, ControlCl
             change = ConfigChange(ConfigResource(TOPIC, NAME), MIN_IN_SYNC_REPLICAS, str(value))
             records, _ = incremental_alter_configs(control, (change,))
             yield from write_records_step(state, ("SetMinIsr", value), records, reads_config=not state.bounds.late_config)
+    # Only the other level is a change; as in the specification, the leader reads no configuration by it.
     for level in (0, 1) if state.bounds.toggles else ():
         if level != control.profile.elr:
             update = FeatureUpdate(ELR_VERSION, level, upgrade=level > 0)

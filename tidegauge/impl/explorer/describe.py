@@ -330,6 +330,8 @@ def view_text(view: View) -> str:
     impl.explorer.spec_view says what the elements of a view are.
     """
     brokers, controller, committed, crashes, *more = view
+    # Of a broker: `mark` is the epoch of a cache entry without records, `pending` the bit mask of the ISR that it proposes,
+    # `remote` the log ends that it has recorded of the others, `slots` what is in flight between it and each leader.
     lines = []
     for b, (log, hw, mark, up, role_number, epoch, leader, isr, pending, remote, slots) in enumerate(brokers):
         # The epoch of each record, or x where it was deleted.
@@ -430,6 +432,8 @@ def control_view_text(view: View) -> str:
     impl.explorer.controller_model:control_view says what the elements are.
     """
     partition, brokers, logs, committed, stops, min_isr, known_min_isr, (listed, stale, elr) = view
+    # `listed`: by broker, the partitions in the index of ELRs; `stale`: the bit mask of the brokers whose entry in it is of
+    # a deleted topic. The elements of a broker are numbers, which PROCESSES, REGISTERED and PLACES put into words.
     lines = []
     for b, ((process, registered, stopping, place), log) in enumerate(zip(brokers, logs, strict=True)):
         index = f" index={listed[b]}" if listed[b] else ""
@@ -497,6 +501,8 @@ def isr_view_text(view: View) -> str:
 
     impl.explorer.isr_model:isr_view says what the elements are.
     """
+    # `ends`, `epochs`: log end and broker epoch of each follower as the leader has recorded them; `images`: the
+    # registrations that it has not read yet; `recent`: the bit mask of the followers that caught up lately.
     (end, hw, leader_isr, pending, ends, epochs), logs, incarnations, exchange, controller, images, committed, _, recent = (
         view
     )
@@ -504,7 +510,6 @@ def isr_view_text(view: View) -> str:
     lines = [
         f"b1 leader    leo={end} hw={hw} {_partition(*leader_isr)} proposed={mask_names(pending)} committed={committed}"
     ]
-    # Of each follower: its log end and broker epoch, and both as the leader has recorded them at the last fetch.
     for f, (log, incarnation, recorded, epoch) in enumerate(zip(logs, incarnations, ends, epochs, strict=True), start=1):
         late = " caught up within the lag limit" if recent >> f & 1 else ""
         lines.append(

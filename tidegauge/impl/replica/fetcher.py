@@ -412,6 +412,7 @@ def fetch_offset_and_truncate(setup: Setup, fetcher: Fetcher, leader_epoch: int,
             "because unclean.leader.election.enable is false"
         )
     log, calls, lag = fetcher.log, fetcher.calls, offsets.latest - offset
+    # In the third case, RESET_TO_LOG_END, the log stays as it is.
     if case == RESET_TO_LEADER_END:
         calls = (*calls, TruncationCall(offset, completed=True))
         log, _ = log_.truncate_to(setup, log, offset)

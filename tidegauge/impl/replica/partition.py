@@ -418,6 +418,7 @@ def fetch_records(
     follower at the log end. Not `update`: a delayed fetch is read again, and its follower's state was updated before. Not
     `only_leader`: a consumer may read from a follower (KIP-392).
     """
+    # None for a consumer, and for a follower that the leader does not have among the replicas.
     entry = remote(partition, request.replica_id)
     error = setup.rules.fetch_error(
         request.current_leader_epoch,
@@ -439,6 +440,7 @@ def fetch_records(
         return partition, messages.FetchResponse(OFFSET_OUT_OF_RANGE)
     if decision == DIVERGING:
         return partition, messages.FetchResponse(NONE, log.hw, log.start, (), epoch, end)
+    # A read that the high watermark bounds looks its position up, which may move it to the base of a batch.
     located = log if isolation is messages.Isolation.LOG_END else log_.locate_high_watermark(setup, log)
     try:
         records = log_.read(located, request.fetch_offset, read_bound(located, isolation), max_records)

@@ -125,6 +125,7 @@ def _make_leader(
     """Make this broker the leader of one partition; add that to `done`, the outcome of the batch so far."""
     manager, changed, errors, _ = done
     before, error = _with_log(setup, manager, tp, change)
+    # Its log directory is offline: so is the partition from now on.
     if error == KAFKA_STORAGE_ERROR:
         return RoleChangeResult(manager_.mark_offline(manager, tp), changed, errors.put(tp, error))
     after, became_leader = partition_.make_leader(

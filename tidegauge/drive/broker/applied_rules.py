@@ -57,7 +57,7 @@ def recording_rules(decisions: list[Decision]) -> Rules:
     """Return the right rules, wrapped: each call appends a decision to `decisions`."""
 
     def recording(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Return one rule, wrapped."""
+        """Return the rule called `name`, wrapped so that each call also appends a decision."""
         # A rule without a sentence of its own stands for those that it calls.
         ids = _ids_about({name}) or _ids_about(_callees(name))
         # The docstring of a rule names the methods of Kafka as Class#method.
@@ -109,7 +109,7 @@ def counting(count: Count) -> Rules:
     """Return the right rules, wrapped: each call adds 1 to `count` at the rule and its row."""
 
     def counted(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Return one rule, wrapped."""
+        """Return the rule called `name`, wrapped so that each call is also counted."""
 
         def apply(*arguments: Any) -> Any:
             """Apply the rule, and count it at the row that gave its result."""

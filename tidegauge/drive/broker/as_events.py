@@ -158,6 +158,7 @@ def _epoch_response(before: ReferenceBroker, arguments: Arguments, outcome: Step
     """
     request, entry = before.request(arguments["peer"]), before.broker.entry
     waits = entry is not None and entry.truncating and before.broker.source == arguments["peer"]
+    # `getattr`: to the type checker the request in flight may be a fetch, or none.
     epoch, checked = getattr(request, "current_leader_epoch", rules.UNDEFINED), before.setup.profile.epoch_responses_checked
     # A response that the fetcher's entry does not accept is dropped, and nobody logs it.
     if entry is None or not rules.accepts_epoch_response(entry.current_leader_epoch, waits, epoch, checked):

@@ -229,9 +229,11 @@ class _Graph:
 
         `start` is the reference's cluster without brokers. Afterwards `reached` has the states that are left.
         """
+        # Ordinals of broker epochs are only in reports, which are not looked at here.
         incarnations = Incarnations()
         for step in begin(self._bounds):
             start, _ = take_step(start, step, incarnations)
+        # The list grows while it is gone through: a queue.
         self.reached, states = [0], {0: start}
         for source in self.reached:
             # A state is needed once, when its edges are tried: the reference's states are large.

@@ -163,9 +163,9 @@ class Image:
         brokers = self._names.brokers
         directories = self._directories(body.get("directories") or ())
         registration = PartitionRegistration(
-            brokers(body["replicas"]),
-            brokers(body["isr"]),
-            self._leader(body["leader"]),
+            replicas=brokers(body["replicas"]),
+            isr=brokers(body["isr"]),
+            leader=self._leader(body["leader"]),
             leader_epoch=body["leaderEpoch"],
             partition_epoch=body["partitionEpoch"],
             recovery=RecoveryState(body.get("leaderRecoveryState", 0)),
@@ -183,9 +183,9 @@ class Image:
         leader, recovery = body.get("leader", NO_LEADER_CHANGE), body.get("leaderRecoveryState", NO_CHANGE)
         directories = body.get("directories")
         fields = ChangedFields(
-            self._optional_brokers(body, "isr"),
-            None if leader == NO_LEADER_CHANGE else self._leader(leader),
-            None if recovery == NO_CHANGE else RecoveryState(recovery),
+            isr=self._optional_brokers(body, "isr"),
+            leader=None if leader == NO_LEADER_CHANGE else self._leader(leader),
+            recovery=None if recovery == NO_CHANGE else RecoveryState(recovery),
             elr=self._optional_brokers(body, "eligibleLeaderReplicas"),
             last_known_elr=self._optional_brokers(body, "lastKnownElr"),
             replicas=self._optional_brokers(body, "replicas"),

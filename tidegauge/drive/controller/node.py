@@ -187,6 +187,7 @@ class PlayedPath:
     async def take(self, step: Step) -> Report:
         """Take one step, wait until all that it has done is in the metadata log, and return the report."""
         lane, (name, *arguments) = self._lane, step
+        # The leader epoch of the controller's quorum before the step.
         epoch = lane.process.observer.epoch
         result: dict[str, Any] | None = await STEPS[name](lane, self._numbers, *arguments)
         # None: the step is no request.

@@ -228,7 +228,8 @@ class PeerSessions:
             An error of the whole response counts as the partition's.
             """
             if response["errorCode"] != NONE:
-                # A refused request changes nothing in the session; but a later request of the peer may have.
+                # A refused request changes nothing in the session, which is as `before` again, unless a later request of the
+                # peer has changed it since (`after`: as this one has left it).
                 if self._sessions[peer] is after:
                     self._sessions[peer] = before
                 return {"errorCode": response["errorCode"]}

@@ -168,9 +168,8 @@ def shrunk(
     best = None
     if reference.plays_one_at_a_time:
         # Each case takes a process of the node its time, and the reference next to none. So a reference with a bug that
-        # explains the difference stands for the node first. Its shortest path is then played on the node; if that differs
-        # there, too, shrinking goes on from it.
-        # One explanation is enough, if there is any.
+        # explains the difference stands for the node first: one is enough, if there is any. Its shortest path is then played
+        # on the node; if that differs there, too, shrinking goes on from it.
         for bugs in explanations(difference, reference, node.capabilities.reports)[:1]:
             short = _shrunk_on(ReferenceNode(reference.with_bugs(bugs), node.capabilities), difference, reference, deadline)
             best = None if short is None else _replayed(node, [short.case], reference, difference)

@@ -178,6 +178,7 @@ def _alter_partition_steps(
     if state.setup.rules.proposal_after(response.error) == WAITS_FOR_METADATA:
         # The leader waits for metadata after such a response, so whether it arrives makes no difference.
         lost = arrived = after._replace(exchange=None)
+    # What is in flight is still the request, or now the response.
     else:
         lost, arrived = after, after._replace(exchange=AlterPartitionExchange(response, proposed))
     yield ("HandleAlterPartition", 0), arrived
@@ -280,8 +281,9 @@ def _put(ends: tuple[int, ...], f: int, end: int) -> tuple[int, ...]:
 def isr_view(state: IsrCluster) -> View:
     """Return the view of a state, as TLC prints it.
 
-    (leader, log ends, broker epochs, exchange, controller, images, committed, restarts, recent). The last is the bit mask of
-    the followers that caught up within the lag limit: 0, for this model has no lag limit.
+    (leader, log ends, broker epochs, exchange, controller, images, committed, restarts, recent). The leader is (log end,
+    high watermark, (ISR, partition epoch), proposed ISR, log ends and broker epochs as it has recorded them); ISRs are bit
+    masks. `recent` is the bit mask of the followers that caught up within the lag limit: 0, for this model has none.
     """
     partition = state.leader
     pending = partition.state.proposed_isr if partition.state.is_inflight else ()

@@ -463,7 +463,8 @@ def handle_response(handler: FetchSessionHandler, response: SessionResponse) -> 
         return handler._replace(next_metadata=INITIAL if lost else next_close_existing_attempt_new(metadata)), False
     reported, in_session = set(response.reads), set(handler.partitions)
     if metadata.is_full and reported != in_session:
-        # The response to a full request names all that was requested, unless it only throttles and is empty (KIP-219).
+        # The response to a full request names all that was requested; an empty one that only throttles (KIP-219) has nothing
+        # to process.
         return handler._replace(next_metadata=INITIAL), False
     if not reported <= in_session:
         return handler._replace(next_metadata=next_close_existing_attempt_new(metadata)), False

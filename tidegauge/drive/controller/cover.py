@@ -135,14 +135,14 @@ def requests_of(state: model.ControlCluster, label: Label) -> Path:
 
 
 class ControllerCover(NamedTuple):
-    """The paths; how many of the graph's edges they take (`taken`), and how many there are (`steps`).
+    """The paths; how many of the graph's edges they take (`taken_edges`), and how many there are (`steps`).
 
     On the other edges the release does not do as the graph: where it has no ELR, and up to 3.9 where a session is over and
     that is not noticed.
     """
 
     cases: tuple[ControllerCase, ...]
-    taken: int
+    taken_edges: int
     steps: int
 
 

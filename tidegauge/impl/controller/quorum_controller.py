@@ -168,8 +168,11 @@ def process_broker_heartbeat(
         # Finding F8: Kafka decides on the unfencing before it looks at the failed directories of the same heartbeat. The
         # repair looks at the directories first, and decides on the state that they leave.
         failed_first = () if in_one_pass else _directory_records(control, request)
-        with_failures = replay_records(control, failed_first)
-        changed = _state_records(with_failures, broker, state_after) if state_after is not state_before else ()
+        changed = (
+            _state_records(replay_records(control, failed_first), broker, state_after)
+            if state_after is not state_before
+            else ()
+        )
         controller = controller._replace(heartbeats=recorded)
         failed_last = _directory_records(control, request) if in_one_pass else ()
     # A fault of the controller itself: it resigns, and the broker learns no more than that.

@@ -136,14 +136,15 @@ def initial_control_cluster(bounds: ControlBounds, profile: Profile = ELR) -> Co
     elsewhere = tuple(range(ELSEWHERE, ELSEWHERE + bounds.partition_zero))
     # The second directory is there only if disks may fail.
     directories = {b: (f"{b}A", f"{b}B")[: 1 + bounds.disks_fail] for b in everybody}
-    brokers = [(b, BrokerRegistration(0, directories=directories.get(b, ()))) for b in (*everybody, *elsewhere)]
+    brokers = [(b, BrokerRegistration(epoch=0, directories=directories.get(b, ()))) for b in (*everybody, *elsewhere)]
     placed = tuple(f"{b}A" for b in bounds.replicas)
     partition = PartitionRegistration(bounds.replicas, bounds.replicas, bounds.replicas[0], directories=placed)
     features = Features(elr=int(profile.elr))
     control = ReplicationControl(
         FrozenMap(brokers), profile=profile, features=features, min_isr=bounds.min_isr, unclean=bounds.unclean
     )
-    state = ControlCluster(bounds, control, (UP,) * bounds.brokers, ((),) * bounds.brokers, bounds.min_isr)
+    processes, logs = (UP,) * bounds.brokers, ((),) * bounds.brokers
+    state = ControlCluster(bounds, control, processes, logs, known_min_isr=bounds.min_isr)
     partitions = [(state.tp, partition)]
     if elsewhere:
         partitions.insert(0, (state.tp._replace(partition=0), PartitionRegistration(elsewhere, elsewhere, ELSEWHERE)))

@@ -133,6 +133,7 @@ def _in_flight(cluster: Cluster, values: Values) -> Iterator[str]:
         for leader, message in enumerate(row):
             if message is not None:
                 yield f"in flight     {message_text(f, leader, message, values)}"
+    # Copies are of one kind in a model: requests that were given up, or that arrive twice.
     copy = "given up " if cluster.model.bounds.max_abandoned else "once more"
     for f, row in enumerate(cluster.copies):
         for leader, message in enumerate(row):

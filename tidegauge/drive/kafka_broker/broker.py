@@ -177,6 +177,7 @@ class KafkaBroker:
         await asyncio.sleep(CHECKED_AFTER)
         proposals = self.controller.proposals
         await proposals.exchanged()
+        # That of KeepAlive is never answered.
         for topic in proposals.pending.keys() - {self._keep_alive.topic.id}:
             proposals.respond(topic, {"errorCode": INELIGIBLE_REPLICA})
         await proposals.exchanged()

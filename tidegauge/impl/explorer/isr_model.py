@@ -106,6 +106,7 @@ def initial_isr_cluster(bounds: IsrBounds, profile: Profile = FETCH_TRUNCATION, 
     )
     state = IsrCluster(bounds, setup, Partition(LEADER), (0,) * bounds.followers, control)
     state = _read_image(state, state.registration)
+    # Rule 3: every follower has fetched once, so that the leader has recorded a log end of each.
     for f in everybody[1:]:
         state, _ = _serve_fetch(state, f, eligible=False)
     return state

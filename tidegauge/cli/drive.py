@@ -536,7 +536,7 @@ def _controller_paths(
             f"{len(planned) - len(cases):,} paths are left out: they need a clock that can be set (`tidegauge doctor`)"
         )
     lines += [
-        f"graph {name}: {cover.taken:,} of {cover.steps:,} steps are taken, by {len(cover.cases):,} paths"
+        f"graph {name}: {cover.taken_edges:,} of {cover.steps:,} steps are taken, by {len(cover.cases):,} paths"
         for name, cover in covers.items()
     ]
     # Switches of the profile that show on none of the paths. The paths of a cover are too many to be tried with each.

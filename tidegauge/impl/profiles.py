@@ -358,6 +358,7 @@ def recording_reads(profile: Profile) -> tuple[Profile, set[str]]:
         field = itemgetter(index)
 
         def read(profile_read: Profile) -> bool | str:
+            """Return the switch of a profile, and note that it was read."""
             names.add(name)
             switch: bool | str = field(profile_read)
             return switch

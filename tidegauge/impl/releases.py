@@ -188,6 +188,7 @@ def profile_named(name: str) -> Profile:
                 f"this order, with a hyphen between; seen {name!r}; write the name so"
             )
         return repaired
+    # Of several changes the last one is taken off, and the rest of the name is read in the same way.
     unchanged, change = _last_change(name)
     if change is not None:
         return profile_named(unchanged).with_switch(*change)
@@ -235,13 +236,15 @@ def profiles_named(name: str, nodes: Sequence[int]) -> ClusterProfiles:
             f"profile: expected one for each of the brokers {', '.join(map(str, nodes))}; seen in {name!r} none for "
             f"{', '.join(missing)}; name it, or add one without an id for all others"
         )
-    first = default or next(iter(own.values()))
-    brokers = [own.get(node, first) for node in nodes]
-    controller = default or first._replace(elr=all(profile.elr for profile in brokers))
+    # Without a default every broker is named, so that this is the controller's profile alone.
+    for_others = default or next(iter(own.values()))
+    brokers = [own.get(node, for_others) for node in nodes]
+    # The brokers' ELR counts only where all of them have it: the metadata version is that of the oldest.
+    controller = default or for_others._replace(elr=all(profile.elr for profile in brokers))
     if not own:
         return ClusterProfiles(controller.name, controller, tuple(brokers))
-    alike = tuple(profile._replace(elr=controller.elr) for profile in brokers)
-    return ClusterProfiles(name, controller, alike)
+    with_same_elr = tuple(profile._replace(elr=controller.elr) for profile in brokers)
+    return ClusterProfiles(name, controller, with_same_elr)
 
 
 def names_brokers(name: str) -> bool:
@@ -300,4 +303,5 @@ def switch_values(switch: str) -> Iterator[bool | str]:
 
 
 def _text(version: Release) -> str:
+    """Format a release as text: 3.6.1."""
     return ".".join(map(str, version))

@@ -32,13 +32,13 @@ def test_a_path_begins_as_the_model_does_and_has_steps_of_the_contract(name: str
 
 @pytest.mark.parametrize("name", QUICK)
 def test_every_step_of_the_graph_is_taken(name: str) -> None:
-    assert COVERS[name].taken == COVERS[name].steps > 0
+    assert COVERS[name].taken_edges == COVERS[name].steps > 0
 
 
 def test_the_contract_of_an_older_release_has_not_all() -> None:
     """Up to 3.9 a session that is over is noticed at once, so nobody registers before; and ELR cannot be switched on."""
     older = cover_of("RepairedDisks", OLDER, ClusterOpening(21, 0))
-    assert 0 < older.taken < older.steps
+    assert 0 < older.taken_edges < older.steps
     steps = {step[0] for case in (*older.cases, *walks(1, 20, OLDER, ClusterOpening(21, 0))) for step in case.path}
     assert "register" in steps
     assert "register_late" not in steps

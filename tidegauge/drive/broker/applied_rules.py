@@ -35,6 +35,7 @@ class Decision(NamedTuple):
     def __str__(self) -> str:
         """Return the decision as a line, "rule(arguments) = row: result   ids methods", then the first id's sentence."""
         names = inspect.signature(getattr(rules_, self.rule)).parameters
+        # "decision = row: result" for a rule that is a table, else "decision = result".
         arguments = ", ".join(f"{name}={value_text(value)}" for name, value in zip(names, self.arguments, strict=True))
         row = f"{ROWS[self.rule](self.result)}: " if self.rule in ROWS else ""
         source = " ".join(filter(None, (", ".join(self.ids), self.kafka)))
@@ -56,13 +57,14 @@ def recording_rules(decisions: list[Decision]) -> Rules:
     """Return the right rules, wrapped: each call appends a decision to `decisions`."""
 
     def recording(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Return one rule, wrapped."""
+        """Return the rule called `name`, wrapped so that each call also appends a decision."""
         # A rule without a sentence of its own stands for those that it calls.
         ids = _ids_about({name}) or _ids_about(_callees(name))
         # The docstring of a rule names the methods of Kafka as Class#method.
         kafka = ", ".join(re.findall(r"[A-Z]\w+#\w+", inspect.getdoc(rule) or ""))
 
         def apply(*arguments: Any) -> Any:
+            """Apply the rule, and note the decision."""
             result = rule(*arguments)
             decisions.append(Decision(name, arguments, result, kafka, ids))
             return result
@@ -107,9 +109,10 @@ def counting(count: Count) -> Rules:
     """Return the right rules, wrapped: each call adds 1 to `count` at the rule and its row."""
 
     def counted(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Return one rule, wrapped."""
+        """Return the rule called `name`, wrapped so that each call is also counted."""
 
         def apply(*arguments: Any) -> Any:
+            """Apply the rule, and count it at the row that gave its result."""
             result = rule(*arguments)
             count[name, row_of(name, result)] += 1
             return result
@@ -121,7 +124,8 @@ def counting(count: Count) -> Rules:
 
 def with_callees(applied: set[str]) -> set[str]:
     """Return the names of these rules and of all rules that they call, directly or not."""
-    # The wrappers of this file see only calls through `Rules`, not those of one rule by another.
+    # The wrappers of this file see only calls through `Rules`, not those of one rule by another. So callees are added until
+    # there are no new ones.
     while more := {callee for name in applied for callee in _callees(name)} - applied:
         applied = applied | more
     return applied

@@ -49,8 +49,8 @@ def _nothing(_before: ReferenceBroker, _arguments: Arguments, _outcome: StepTake
 
 def _log(before: ReferenceBroker, outcome: StepTaken) -> dict[str, int]:
     """Return the fields of the broker's log: log end and high watermark before and after the step, and the log start."""
-    was, now = before.broker.partition.log, outcome.state.broker.partition.log
-    return {"leo_before": was.end, "hw_before": was.hw, "leo": now.end, "hw": now.hw, "log_start": now.start}
+    old, new = before.broker.partition.log, outcome.state.broker.partition.log
+    return {"leo_before": old.end, "hw_before": old.hw, "leo": new.end, "hw": new.hw, "log_start": new.start}
 
 
 def _records(base: int, batches: tuple[Any, ...]) -> dict[str, int]:
@@ -87,6 +87,7 @@ def _append(before: ReferenceBroker, arguments: Arguments, outcome: StepTaken) -
         yield "ProduceAck", {"acks": arguments["acks"], "error": error}
         return
     log, epoch = _log(before, outcome), before.broker.partition.leader_epoch
+    # One batch, up to the log end; of a batch `_records` uses the last offset and the epoch alone.
     yield "LeaderAppend", {"leader_epoch": epoch, **_records(log["leo_before"], ((0, log["leo"] - 1, epoch),)), **log}
     if arguments["acks"] != -1:
         yield "ProduceAck", {"acks": arguments["acks"], "rec_end": log["leo"], "rec_epoch": epoch, "error": error}
@@ -141,6 +142,7 @@ def _fetch_response(before: ReferenceBroker, arguments: Arguments, outcome: Step
         yield "HandleFetchError", {**fields, "error": arguments["error"]}
     elif arguments["diverging"] is not None:
         div_epoch, end = arguments["diverging"]
+        # Where the follower has truncated is its log end after the step.
         target, completed = fields["leo"], _is_truncation_completed(outcome)
         truncation = {"div_epoch": div_epoch, "div_end": end, "target": target, "completed": completed}
         yield "HandleDivergingResponse", {**fields, **truncation}
@@ -156,6 +158,7 @@ def _epoch_response(before: ReferenceBroker, arguments: Arguments, outcome: Step
     """
     request, entry = before.request(arguments["peer"]), before.broker.entry
     waits = entry is not None and entry.truncating and before.broker.source == arguments["peer"]
+    # `getattr`: to the type checker the request in flight may be a fetch, or none.
     epoch, checked = getattr(request, "current_leader_epoch", rules.UNDEFINED), before.setup.profile.epoch_responses_checked
     # A response that the fetcher's entry does not accept is dropped, and nobody logs it.
     if entry is None or not rules.accepts_epoch_response(entry.current_leader_epoch, waits, epoch, checked):
@@ -166,6 +169,7 @@ def _epoch_response(before: ReferenceBroker, arguments: Arguments, outcome: Step
     fields: dict[str, Any] = {"req_epoch": epoch, "req_last_epoch": getattr(request, "leader_epoch", rules.UNDEFINED)}
     fields |= {"div_epoch": arguments["leader_epoch"], "div_end": arguments["end_offset"], "error": rules.NONE}
     log = _log(before, outcome)
+    # Where the follower has truncated is its log end after the step.
     fields |= {"target": log["leo"], "completed": _is_truncation_completed(outcome)}
     yield "HandleEpochResponse", {**fields, **log}
 

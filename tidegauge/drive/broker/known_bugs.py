@@ -48,6 +48,7 @@ def _as_in(issue: str) -> Callable[[WrongStep], WrongStep]:
     """Return a decorator that registers a wrong step under the issue whose bug it is."""
 
     def register(wrong_step: WrongStep) -> WrongStep:
+        """Register the wrong step, and return it unchanged."""
         _BY_ISSUE[issue] = wrong_step
         return wrong_step
 
@@ -143,6 +144,7 @@ def _diverging_fetch_is_withheld(
     peer = fetch["peer"]
     # At the log end there is nothing to read, and DelayedFetch#tryComplete had no case for a divergence: it waits.
     if step[0] in MAY_WAIT and fetch["fetch_offset"] == after.broker.partition.log.end:
+        # It waits for nothing (no statuses), so no later step completes it.
         withheld = DelayedFetch(peer, NOW, FetchParams(peer), FrozenMap())
         return after._replace(fetches=after.fetches.put(peer, withheld)), None
     # Nor had CachedPartition#maybeUpdateResponseData one: where high watermark and log start are those that the session
@@ -213,6 +215,7 @@ def _recovery_skips_epoch_zero(
         return after, result
     pairs = [(epoch, start) for epoch, start in log.cache.memory.pairs() if epoch != 0]
     entries = EpochEntries(tuple(epoch for epoch, _ in pairs), tuple(start for _, start in pairs))
+    # The same entries in memory and in the cache's file.
     return _with_log(after, log._replace(cache=EpochCache(entries, entries))), result
 
 
@@ -222,6 +225,7 @@ def _an_empty_log_ends_at_zero(
 ) -> Outcome:
     """Let a log without records end at 0 after a restart, although its log start is higher."""
     log = after.broker.partition.log
+    # ENDS: stop and crash, after which the process has started again.
     if step[0] not in ENDS or log.batches:
         return after, result
     return _with_log(after, log._replace(end=0)), result
@@ -261,7 +265,7 @@ def _bugs_by_name() -> Mapping[str, DrivenBug]:
     """Collect all bugs by name: faults, then those of the catalog that are switches or wrong steps."""
     bugs = [DrivenBug(fault.name, f"{fault.says} ({fault.resembles})", rules=fault.rules) for fault in FAULTS.values()]
     for bug in known_bugs().values():
-        # One that no broker of the contract can have; the field says why.
+        # `beyond`: why no broker of the contract can have it. `right`: the name of the generation without it.
         if bug.beyond:
             continue
         if bug.switches:
@@ -291,6 +295,7 @@ def broker_findings() -> list[Finding]:
     findings = []
     for bug in known_bugs().values():
         right = {name: getattr(repaired, name) for name in bug.switches}
+        # Not a bug of which the repaired broker has the switches as well.
         if bug.switches and right != dict(bug.switches):
             findings.append(Finding(bug.name, bug.says, bug.switches, right))
     switches_of_bugs = {name for finding in findings for name in finding.has}

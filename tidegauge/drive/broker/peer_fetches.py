@@ -3,7 +3,9 @@
 The broker under test leads one partition (`TP`); its peers fetch from it. The code of `impl.server` and `impl.fetch`, which
 is written after Kafka's classes, decides what happens; it works on a ReplicaManager and a cache of fetch sessions. This
 module makes these from the reference's state, and puts what comes out back into it. `may_join`: whether the broker's
-metadata cache says that the peer may join the ISR.
+metadata cache says that the peer may join the ISR. A fetch session remembers the partitions that a peer fetches, with what
+they were told last (KIP-227). A request with a session epoch has a *context*: the partitions to read, and its session; the
+response is made from the context and what was read.
 """
 
 from collections.abc import Hashable
@@ -63,6 +65,7 @@ def fetched_or_waiting(
     state: ReferenceBroker, request: FetchRequest, *, may_join: bool
 ) -> tuple[ReferenceBroker, FetchResponse | None]:
     """Handle a peer's fetch that waits if there is nothing to read; the response is None if it waits."""
+    # A ReplicaManager finds a response by the id of its request: here that is the peer, which has one fetch at a time.
     peer = request.replica_id
     params = FetchParams(peer, min_bytes=ONE_BATCH, max_bytes=ONE_BATCH)
     fetches = FrozenMap(((TP, PartitionFetch(request, ONE_BATCH)),))
@@ -81,6 +84,7 @@ def completed(before: Partition, state: ReferenceBroker) -> tuple[ReferenceBroke
         return state, NOTHING_FETCHED
     manager = _manager(state, may_join=False)._replace(fetches=state.fetches)
     manager = purgatory.check_fetches(state.setup, manager, TP, NOW)
+    # `manager.fetches` are those that still wait.
     return with_partition(state, manager.hosted[TP].partition)._replace(fetches=manager.fetches), _responses(manager)
 
 
@@ -175,11 +179,12 @@ def _responded(
 
     The response is that for the partition, None if it does not name it.
     """
-    # A full fetch opens its session now, in place of any that was opened while it waited: no request names that any more.
+    # A full fetch opens its session now, in place of any that was opened while it waited: no request names that any more. So
+    # a new session begins in an empty cache.
     session = None if context.kind is sessions_.SessionKind.FULL else state.sessions.get(peer)
     in_use = [waiting.session.id for waiting in state.contexts.values() if waiting.session is not None]
-    # An id has to differ only from those of the sessions that fetches wait in. The smallest free one keeps states equal that
-    # differ in nothing else.
+    # `next_id` is the id of a new session. It has to differ only from those of the sessions that fetches wait in: no other
+    # is in the cache. The smallest free one keeps states equal that differ in nothing else.
     cache = _cache(session)._replace(next_id=next(free for free in count(1) if free not in in_use))
     cache, response = sessions_.update_and_generate_response(cache, context, reads, NOW, is_follower=True)
     state = _with_sessions(state, peer, cache)
@@ -227,4 +232,5 @@ def waits_in(state: ReferenceBroker, peer: int) -> Hashable:
     if context.session is None:
         return context.kind
     still_there = session is not None and session.id == context.session.id
+    # `context.session` is kept up to date: another epoch than the context's shows that another request has come.
     return still_there, context.session.epoch != context.epoch

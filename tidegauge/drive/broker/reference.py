@@ -3,7 +3,8 @@
 A step is a tuple of its name and its arguments; its class in `STEPS` says what it does. A case is an opening and a path of
 steps; a report has a value by field. `reported` are the fields that the node under test reports. A wrong step is a function
 that changes what the right broker has made of a step: a bug that is in no rule and no switch. A decision is a rule that was
-applied, with its arguments and its result.
+applied, with its arguments and its result. A switch is a choice in which releases of Kafka differ (impl/profiles.py); UNSAFE
+names the bug of each switch that is wrong in today's Kafka, and SAFE is the profile of brokers that are not Kafka.
 """
 
 from collections import Counter
@@ -237,7 +238,8 @@ class BrokerReference(Reference[BrokerCase, ReferenceBroker]):
     def other_generations(self) -> Iterator[Self]:
         """Yield the references of the other profiles that a broker may conform to."""
         for profile in PROFILES.values():
-            # Eligible leader replicas are the controller's: a broker does the same with and without.
+            # Eligible leader replicas are the controller's: a broker does the same with and without, so of two profiles the
+            # one without stands for both. SAFE has them, but no other profile is the same without.
             if profile.name != self.profile.name and (profile == SAFE or not profile.elr):
                 yield replace(self, profile=profile)
 
@@ -346,6 +348,7 @@ def decisions(difference: Difference[BrokerCase], profile: Profile) -> list[Deci
     # The field "ends" is computed when it is reported, from the epoch cache, not in the step. So where it differs, the rules
     # that compute it are applied here once more to be recorded. They come first: the step may have left the cache as it
     # should, and then only they explain the difference.
+    # `recorded` is emptied in place: the rules of `state` go on to record into it.
     in_step, recorded[:] = [*recorded], []
     if "ends" in difference.fields:
         both_ends = zip(difference.expected["ends"], _listed(difference.seen.get("ends")), strict=False)
@@ -412,6 +415,7 @@ def broker_suspects(profile: Profile) -> Iterator[Suspect]:
     for bug in BUGS.values():
         # Bugs that are switches are among those above.
         if not bug.switches:
+            # Only the wrong rules of the bug, by name: so two bugs can be put in together.
             rules = {name: rule for name, rule in bug.rules._asdict().items() if rule is not getattr(right, name)}
             yield Suspect(bug.name, bug.says, {}, rules, bug.wrong_step)
 
@@ -424,6 +428,7 @@ def _releases(since: tuple[tuple[tuple[int, ...], bool | str], ...], value: bool
     spans = []
     for at, (first, since_value) in enumerate(since):
         if since_value == value:
+            # The span ends with the next row of the table; the last one goes on.
             until = since[at + 1][0] if at + 1 < len(since) else None
             begins = f"from {'.'.join(map(str, first))} on" if first != (0,) else ""
             ends = f"before {'.'.join(map(str, until))}" if until else ""

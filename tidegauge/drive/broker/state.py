@@ -92,7 +92,7 @@ response that a broker with a bug has instead."""
 def opened(
     opening: Opening, profile: Profile = FETCH_TRUNCATION, rules: Rules | None = None, wrong_step: WrongStep | None = None
 ) -> ReferenceBroker:
-    """Return an empty replica of a broker that has read no metadata."""
+    """Return an empty replica of a broker that has read no metadata. `rules` None: the right ones."""
     setup = Setup(rules or Rules(), profile, opening.min_insync_replicas, replica_lag_time_max_ms=NO_LIMIT)
     return ReferenceBroker(setup, opening, wrong_step=wrong_step)
 
@@ -109,6 +109,7 @@ def report(
     had waited.
     """
     log, proposal = state.broker.partition.log, state.proposal
+    # The fields and their meanings are REPORTED in broker/contract.py.
     return {
         "result": result,
         "requests": {str(peer): _request_json(state.setup, request) for peer, request in state.requests},

@@ -12,6 +12,10 @@ step, with what is in flight around it. The methods of a class get the step's ar
 - `resolved` gets a step of a state graph, in which a placeholder (NEXT, NOT_DUE) stands for an epoch that the graph does not
   count, and returns it with the number.
 
+A sentence `says` stands in a published table, in the order of STEPS: "the same" means the step that stands before it there.
+The metadata cache that a function of `impl` gets (`metadata_cache`) says who may join the ISR: peers may by a fetch with
+`may_join`, and by nothing else.
+
 A new step is a class here, a line of STEPS and a method of drive/kafka_broker/partition.py, which puts it on Kafka's wire; a
 line of drive/paths/walks.py says how often it is drawn.
 """
@@ -145,10 +149,11 @@ class Metadata(StepKind):
     ) -> Outcome:
         """Make the broker leader or follower, as the partition's registration says (ReplicaManager#applyDelta)."""
         replicas = (BROKER, *state.opening.peers)
+        # Before 3.3 brokers compared no partition epochs: the one that the broker has read is undefined there.
         partition = ready_for_metadata(state.setup, state.broker.partition)
         state = state._replace(broker=state.broker._replace(partition=partition))
         # In the image every replica is live.
-        image = Controller(replicas, leader, leader_epoch, isr, replicas, partition_epoch)
+        image = Controller(replicas, leader, leader_epoch, isr, live=replicas, partition_epoch=partition_epoch)
         if leader == BROKER:
             broker = broker_.become_leader(state.setup, state.broker, image, metadata_cache(state, eligible=False))
         else:
@@ -167,6 +172,7 @@ class Metadata(StepKind):
         """Draw a registration: mostly a later leader epoch with any leader or none, else only another ISR."""
         replicas, epoch = (BROKER, *state.opening.peers), state.highest_epoch
         leader = state.broker.partition.leader_id
+        # UNDEFINED: the first metadata of the path.
         if epoch == rules.UNDEFINED or rng.random() < 0.8:
             # The replicas twice: no leader is half as likely as any one of them.
             epoch, leader = epoch + rng.choice((1, 1, 2)), rng.choice((*replicas, *replicas, rules.UNDEFINED))
@@ -183,7 +189,9 @@ class Append(StepKind):
     def apply(self, state: ReferenceBroker, acks: int) -> Outcome:
         """Append one record, as a producer's request does."""
         before, cache = state.broker.partition, metadata_cache(state, eligible=False)
-        partition, error, info = partition_.append_records_to_leader(state.setup, before, 1, acks, cache, NOW)
+        partition, error, info = partition_.append_records_to_leader(
+            state.setup, before, records=1, acks=acks, metadata=cache, now=NOW
+        )
         state = with_partition(state, partition)
         if error != rules.NONE:
             return state, {"error": error}
@@ -193,6 +201,7 @@ class Append(StepKind):
         return state, {"error": rules.NONE, "base": info.first}
 
     def extras(self, _log: LogBounds, acks: int) -> Iterator[str]:
+        """Yield ACKS_ALL for an append that waits for the ISR."""
         if acks == -1:
             yield ACKS_ALL
 
@@ -220,7 +229,7 @@ class Fetch(StepKind):
     def draw(self, rng: random.Random, state: ReferenceBroker) -> Step:
         """Draw a fetch of any epochs, offset and peer, as a wrong follower or one with another log might send it."""
         epoch, peer = _draw_near(rng, state.broker.partition.leader_epoch), rng.choice(state.opening.peers)
-        last_epoch = rng.choice((rules.UNDEFINED, _draw_epoch(rng, state, 1), _draw_epoch(rng, state)))
+        last_epoch = rng.choice((rules.UNDEFINED, _draw_epoch(rng, state, beyond=1), _draw_epoch(rng, state)))
         # Where the log start has moved, half of the fetches are below it.
         log_start = state.broker.partition.log.start
         offset = rng.randrange(log_start) if log_start and rng.random() < 0.5 else _draw_offset(rng, state)
@@ -259,6 +268,7 @@ class FetchIneligible(StepKind):
         return with_partition(state, partition) if response.error == rules.NONE else state, fetch_json(response)
 
     def extras(self, _log: LogBounds, *arguments: Any) -> Iterator[str]:
+        """Yield INCARNATIONS for a fetch of another incarnation than the registered one; `standing` is the last argument."""
         if arguments[-1] in {LATER, EARLIER}:
             yield INCARNATIONS
 
@@ -316,9 +326,11 @@ class FetchInSession(StepKind):
         Often it repeats what the session has of the partition already: only then can a response leave the partition out.
         """
         fetch = STEPS_BY_CLASS[Fetch]
+        # `fields`: current leader epoch, fetch offset, last fetched epoch.
         _, peer, *fields, may_join = rng.choice((fetch.draw, fetch.draw_catching_up, fetch.draw_catching_up))(rng, state)
         session, session_epoch, kind = state.sessions.get(peer), expected_epoch(state, peer), rng.random()
-        # Without a session nearly every epoch but the initial one is only refused.
+        # One number decides on the kind: below 0.1 a fetch of the other partition alone, to 0.2 another session epoch, to
+        # 0.6 the fields that the session has. Without a session nearly every epoch but the initial one is only refused.
         if session is None and kind < 0.9:
             session_epoch = INITIAL_EPOCH
         elif kind < 0.1:
@@ -363,7 +375,10 @@ class FetchOthers(StepKind):
 
 
 def _with_session_epoch(state: ReferenceBroker, step: Step) -> Step:
-    """Return a fetch in a session with a number as its session epoch: what is due for NEXT, one more for NOT_DUE."""
+    """Return a fetch in a session with a number as its session epoch: what is due for NEXT, one more for NOT_DUE.
+
+    The session epoch is the last argument; a number there stays.
+    """
     _, peer, *_, session_epoch = step
     if session_epoch not in {NEXT, NOT_DUE}:
         return step
@@ -389,7 +404,7 @@ class OffsetsForLeaderEpoch(StepKind):
 
     def draw(self, rng: random.Random, state: ReferenceBroker) -> Step:
         """Draw a request about any epoch, also one that no metadata has had, or the undefined one."""
-        epoch = rules.UNDEFINED if rng.random() < 0.1 else _draw_epoch(rng, state, 1)
+        epoch = rules.UNDEFINED if rng.random() < 0.1 else _draw_epoch(rng, state, beyond=1)
         return self.name, _draw_near(rng, state.broker.partition.leader_epoch), epoch
 
 
@@ -412,6 +427,7 @@ class ListOffsetsRequest(StepKind):
         return state, {"error": rules.NONE, "offset": listed.offset}
 
     def extras(self, _log: LogBounds, _epoch: int, which: str) -> Iterator[str]:
+        """Yield CONSUMERS for a consumer's request."""
         if which == COMMITTED:
             yield CONSUMERS
 
@@ -427,11 +443,12 @@ class DeleteRecords(StepKind):
     says = "A client deletes what lies before an offset."
 
     def apply(self, state: ReferenceBroker, offset: int) -> Outcome:
+        """Raise the leader's log start to an offset, or refuse that; the response does not wait for followers."""
         partition, error, _ = partition_.delete_records(state.setup, state.broker.partition, offset)
         return with_partition(state, partition), {"error": error}
 
     def draw(self, rng: random.Random, state: ReferenceBroker) -> Step:
-        """Draw an offset up to the high watermark, or one above it."""
+        """Draw an offset up to the high watermark, or the one above it, which a leader refuses."""
         return self.name, _draw_near(rng, rng.randint(0, state.broker.partition.log.hw))
 
 
@@ -524,7 +541,8 @@ class FetchResponseStep(StepKind):
             epoch = rules.UNDEFINED if kind > 0.9 else _draw_epoch(rng, state)
             end = rules.UNDEFINED if kind > 0.85 else _draw_offset(rng, state)
             return OffsetsForLeaderEpochResponseStep.name, peer, error, epoch, end
-        # Below in the order of `takes`: error, high watermark, log start, records, diverging, offsets.
+        # Below in the order of `takes`: error, high watermark, log start, records, diverging, offsets. A response with an
+        # error has no high watermark and log start.
         name_and_peer = (self.name, peer)
         if error != rules.NONE:
             return (*name_and_peer, error, rules.UNDEFINED, rules.UNDEFINED, (), None, None)
@@ -536,9 +554,11 @@ class FetchResponseStep(StepKind):
             latest = max(earliest, _draw_offset(rng, state))
             out_of_range = rules.OFFSET_OUT_OF_RANGE
             return (*name_and_peer, out_of_range, rules.UNDEFINED, rules.UNDEFINED, (), None, (earliest, latest))
-        epochs = sorted(_draw_epoch(rng, state, 1) for _ in range(rng.choice((0, 1, 1, 2))))
+        # No, one or two batches; epochs never fall along a log.
+        epochs = sorted(_draw_epoch(rng, state, beyond=1) for _ in range(rng.choice((0, 1, 1, 2))))
         # A batch of one record for each epoch, from the fetch offset on.
         records = tuple((offset, offset, epoch) for offset, epoch in enumerate(epochs, start=request.fetch_offset))
+        # In one response of ten the leader has deleted records.
         log_start = rng.choice((0,) * 9 + (_draw_offset(rng, state),))
         return (*name_and_peer, rules.NONE, rng.randint(0, FARTHEST_OFFSET), log_start, records, None, None)
 
@@ -584,9 +604,11 @@ class LoseResponse(StepKind):
     says = "No response comes: the connection to a peer is closed, and the broker asks again."
 
     def is_possible(self, state: ReferenceBroker, peer: int) -> bool:
+        """Return whether a request to the peer is in flight."""
         return super().is_possible(state, peer) and state.request(peer) is not None
 
     def apply(self, state: ReferenceBroker, peer: int) -> Outcome:
+        """Drop the request in flight: the fetcher thread, whose turn is after each step, then sends another."""
         return _without_request(state, peer), None
 
     def draw(self, rng: random.Random, state: ReferenceBroker) -> Step:
@@ -606,6 +628,7 @@ class Lag(StepKind):
         return super().is_possible(state, peers) and bool(peers) and set(peers) <= lagging
 
     def apply(self, state: ReferenceBroker, peers: tuple[int, ...]) -> Outcome:
+        """Let the leader propose an ISR without these members."""
         return state._replace(broker=broker_.shrink_isr(state.broker, peers)), None
 
     def extras(self, log: LogBounds, peers: tuple[int, ...]) -> Iterator[str]:
@@ -626,6 +649,7 @@ class AlterPartitionResponseStep(StepKind):
     action, says = "HandleAlterPartitionResponse", "The controller's response to the proposal in flight."
 
     def is_possible(self, state: ReferenceBroker, *_others: Any) -> bool:
+        """Return whether a proposal is in flight."""
         return state.proposal is not None
 
     def apply(self, state: ReferenceBroker, error: int, partition_epoch: int, isr: tuple[int, ...]) -> Outcome:
@@ -639,7 +663,7 @@ class AlterPartitionResponseStep(StepKind):
             state.setup, state.broker.partition, state.proposed, response, cache, NOW
         )
         state = with_partition(state, partition)
-        # What is sent again is the same request, so it stays in flight.
+        # What is sent again is the same request, so it stays in flight. The step has no response: it is one itself.
         return state if sent_again else state._replace(proposal=None), None
 
     def resolved(self, state: ReferenceBroker, step: Step) -> Step:
@@ -653,6 +677,7 @@ class AlterPartitionResponseStep(StepKind):
         if proposal is None:
             step: Step = STEPS_BY_CLASS[Lag].draw(rng, state)
             return step
+        # Accepted in the last partition epoch or in the one after it.
         if rng.random() < 0.6:
             return self.name, rules.NONE, state.partition_epoch + rng.randint(0, 1), proposal.isr
         error = rng.choice((rules.INELIGIBLE_REPLICA, rules.INVALID_UPDATE_VERSION, rules.FENCED_LEADER_EPOCH))
@@ -671,6 +696,7 @@ class Retention(StepKind):
         return super().is_possible(state, log_start) and not partition.is_leader and log.start < log_start <= log.hw
 
     def apply(self, state: ReferenceBroker, log_start: int) -> Outcome:
+        """Raise the follower's log start."""
         return state._replace(broker=broker_.delete_records(state.setup, state.broker, log_start)), None
 
     def draw(self, _rng: random.Random, state: ReferenceBroker) -> Step:
@@ -685,9 +711,11 @@ class Stop(StepKind):
     says = "The process ends in order, starts again and has read no metadata yet."
 
     def is_possible(self, state: ReferenceBroker) -> bool:
+        """Return whether any process has read metadata yet: before that there is no partition on disk."""
         return state.partition_epoch != rules.UNDEFINED
 
     def apply(self, state: ReferenceBroker) -> Outcome:
+        """Stop the process, and start it again."""
         return _restarted(state, broker_.stop(state.setup, state.broker)), None
 
     def draw(self, _rng: random.Random, _state: ReferenceBroker) -> Step:
@@ -709,6 +737,7 @@ class Crash(StepKind):
         return has_read_metadata and log.start <= hw <= log.hw and log.start <= log_end <= log.end
 
     def apply(self, state: ReferenceBroker, hw: int, log_end: int) -> Outcome:
+        """Kill the process, and start it again with what the crash has left on disk."""
         return _restarted(state, broker_.crash(state.setup, state.broker, hw, log_end)), None
 
     def extras(self, log: LogBounds, _hw: int, log_end: int) -> Iterator[str]:
@@ -722,6 +751,7 @@ class Crash(StepKind):
     def draw(self, rng: random.Random, state: ReferenceBroker) -> Step:
         """Draw a log end and a checkpoint that a crash may leave."""
         log = state.broker.partition.log
+        # In two of three crashes nothing of the log is lost.
         log_end = rng.choice((log.end, log.end, rng.randint(log.start, log.end)))
         return self.name, rng.randint(log.start, max(log.start, min(log.hw, log_end))), log_end
 

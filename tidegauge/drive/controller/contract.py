@@ -137,6 +137,7 @@ def epoch_of(state: ReferenceController, broker: int, lag: int = 0) -> int:
 
 def lapsed(state: ReferenceController, broker: int) -> ReferenceController:
     """Return the state after so much time that a broker's session is over, and the controller has not noticed it."""
+    # `heartbeats.sessions` are valid, `heartbeats.expired` are over and not noticed; a session is (broker, broker epoch).
     heartbeats, session = state.controller.heartbeats, (broker, epoch_of(state, broker))
     # If the broker has a session, time has to pass, and the suite sends heartbeats of all other brokers meanwhile
     # (path_cluster.py). A session of another broker may be over unnoticed, too: its heartbeat begins it anew.

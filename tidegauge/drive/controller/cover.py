@@ -2,7 +2,11 @@
 
 The graph is the state graph of a model; an edge is a transition, given by its label (an action and its arguments). In the
 graph brokers count from 0, on a path from 1. A request is here the steps of a path that an edge stands for: one, or two, or
-none where the action is a broker's alone.
+none where the action is a broker's alone. A step is a tuple of its name and its arguments, in the order that
+`STEPS[name].takes` (steps.py) has; the 0 after a broker is `lag`: the request has the broker's own broker epoch. `bounds`
+are those of a model: how many brokers it has, the replicas of its partition, how many brokers outside have partition 0 if
+the model's is another one (`partition_zero`), and whether log directories may fail (`disks_fail`): then a broker has two, A
+and B, else A.
 
 Rules of this file
 
@@ -96,8 +100,10 @@ def requests_of(state: model.ControlCluster, label: Label) -> Path:
         case "Expand" | "Shrink":
             # The follower joins the ISR if it is not in it, else it leaves.
             proposal = model.proposal_of(state, {*state.control.partitions[tp].isr} ^ {arguments[0]})
+            # `begin` has changed the partition so often already.
             epochs = proposal.leader_epoch, proposal.partition_epoch + assigned(bounds)
             isr = tuple(member + 1 for member in proposal.isr)
+            # False: the leader does not recover from an unclean election.
             return (("alter_partition", proposal.broker_id + 1, 0, "t", tp.partition, *epochs, isr, False),)
         case "Reassign":
             return (("reassign", "t", tp.partition, tuple(named(replica, bounds) for replica in arguments[0])),)
@@ -115,6 +121,7 @@ def requests_of(state: model.ControlCluster, label: Label) -> Path:
             return (("unregister", broker),)
         case "Fence":
             return (("session_expires", broker),)
+        # The second argument: 1 if the heartbeat also says that the broker's first directory has failed.
         case "Unfence":
             return (beats(broker, offline="A" if arguments[1] else ""),)
         case "FailDirectory":
@@ -128,14 +135,14 @@ def requests_of(state: model.ControlCluster, label: Label) -> Path:
 
 
 class ControllerCover(NamedTuple):
-    """The paths; how many of the graph's edges they take (`taken`), and how many there are (`steps`).
+    """The paths; how many of the graph's edges they take (`taken_edges`), and how many there are (`steps`).
 
     On the other edges the release does not do as the graph: where it has no ELR, and up to 3.9 where a session is over and
     that is not noticed.
     """
 
     cases: tuple[ControllerCase, ...]
-    taken: int
+    taken_edges: int
     steps: int
 
 
@@ -160,9 +167,11 @@ def cover(bounds: model.ControlBounds, profile: Profile, opening: ClusterOpening
 
     `bounds` are the model's; `name` and a number are the names of the cases.
     """
-    # min.insync.replicas is set on the topic (`begin`), so that the cluster's default does not matter.
+    # min.insync.replicas is set on the topic (`begin`), so that the cluster's default does not matter. ELR is on from the
+    # start where the profile has it.
     opening = opening._replace(elr=int(profile.elr), min_insync_replicas=1)
     graph = _Graph(bounds, profile)
+    # Counted before `follow` drops the edges on which the release does otherwise.
     steps = sum(map(len, graph.edges))
     graph.follow(opened(opening, profile))
     uncovered = {(source, request) for source in graph.reached for request in graph.edges[source]}
@@ -211,7 +220,8 @@ class _Graph:
         if key not in numbers:
             numbers[key] = len(self.edges)
             self.edges.append({})
-            self._facts.append(facts(state.control, state.tp, 1, assigned(state.bounds), state.bounds.brokers))
+            epoch_offset = assigned(state.bounds)
+            self._facts.append(facts(state.control, state.tp, state.bounds.brokers, id_offset=1, epoch_offset=epoch_offset))
         return numbers[key]
 
     def follow(self, start: ReferenceController) -> None:
@@ -219,9 +229,11 @@ class _Graph:
 
         `start` is the reference's cluster without brokers. Afterwards `reached` has the states that are left.
         """
+        # Ordinals of broker epochs are only in reports, which are not looked at here.
         incarnations = Incarnations()
         for step in begin(self._bounds):
             start, _ = take_step(start, step, incarnations)
+        # The list grows while it is gone through: a queue.
         self.reached, states = [0], {0: start}
         for source in self.reached:
             # A state is needed once, when its edges are tried: the reference's states are large.
@@ -231,7 +243,7 @@ class _Graph:
                 for step in request:
                     after, _ = take_step(after, step, incarnations)
                 # A release without ELR, or one up to 3.9 where a session is over and not noticed, goes another way.
-                if facts(after.control, self._tp, 0, 0, self._bounds.brokers) != self._facts[target]:
+                if facts(after.control, self._tp, self._bounds.brokers) != self._facts[target]:
                     del self.edges[source][request]
                 elif target not in self._from and target != 0:
                     self._from[target] = source, request
@@ -278,7 +290,7 @@ class _Graph:
 
 def _controller_view(view: View) -> View:
     """Return the part of a state that the controller knows. `view`: the tuple that `control_view` makes of a state."""
-    partition, brokers, _, _, _, min_isr, _, indexes = view
+    partition, brokers, _logs, _committed, _stops, min_isr, _known_min_isr, indexes = view
     # The first value of a broker is the state of its process, which the controller does not know.
     return partition, tuple(broker[1:] for broker in brokers), min_isr, indexes
 
@@ -287,7 +299,9 @@ Facts = tuple[Any, ...]
 """What the graph and the reference are compared in after each edge: the partition and the brokers at the controller."""
 
 
-def facts(control: ReplicationControl, tp: TopicPartition, id_offset: int, epoch_offset: int, brokers: int) -> Facts:
+def facts(
+    control: ReplicationControl, tp: TopicPartition, brokers: int, *, id_offset: int = 0, epoch_offset: int = 0
+) -> Facts:
     """Return what a controller has of a partition and of the model's first `brokers` brokers, as a path numbers them.
 
     For a state of the graph `id_offset` is 1, because brokers count from 0 there, and `epoch_offset` is by how much the
@@ -325,6 +339,7 @@ def _heartbeats_of_others(state: model.ControlCluster, broker: int) -> Path:
 
 def _registers(state: model.ControlCluster, broker: int, directory: int) -> Path:
     """Return the registration of a broker's new process. `directory`: the second argument of the label Register."""
+    # A directory of broker 0 is called "0A": a path has the letter alone.
     letters = "".join(name[-1] for name in model.directories_of(state, broker, directory))
     clean = model.stops_in_order(state, broker, directory)
     registration = registers(broker + 1, clean=clean, directories=letters)
@@ -337,5 +352,6 @@ def _registers(state: model.ControlCluster, broker: int, directory: int) -> Path
         return ()
     if directory != model.TAKEN_OUT:
         return (registration,)
-    # The replica is in none of its directories any more, so that the broker assigns it to one.
+    # TAKEN_OUT: the broker starts without its first directory, which failed and had the replica. It creates the replica in
+    # the second one, and tells the controller so.
     return (registration, ("assign_directory", broker + 1, 0, "t", state.tp.partition, "B"))

@@ -80,6 +80,7 @@ def events_of(before: ReferenceController, step: Step, result: Report | None, af
         old_partition = before.control.partitions.get(tp)
         if old_partition != partition:
             lists = {field: tuple(sorted(getattr(partition, field))) for field in _LISTS}
+            # Not clean: the change elects a leader that may lack committed records (`gives_up`).
             clean = old_partition is None or not gives_up(old_partition, partition)
             # No leader (-1) is None in an event; brokers count from 1.
             yield Event(_NODE, "ChangePartition", {"leader": max(partition.leader, 0) or None, **lists, "clean": clean})
@@ -127,8 +128,10 @@ def _played_steps(case: ControllerCase, profile: Profile, count: int) -> Iterato
 def _situations(played: Sequence[_PlayedStep]) -> list[list[Situation]]:
     """Return for each step the situations of its events, in their order; all are computed at once, as columns."""
     events = tuple(event for step in played for event in step.events)
+    # A trace without name and partition, for only the events count; `counted`: none of them are missing. Each event is a
+    # row, and has the situation at its index in `distinct`.
     distinct, index_of_row = situation_codes(to_columns([Trace("", "", _CONFIG, events)], _CONFIG, counted=True))
-    # A row per event, in order: each step takes as many as it has events.
+    # The rows are in the order of the events: each step takes as many as it has events.
     following = iter(index_of_row.tolist())
     return [[distinct[next(following)] for _ in step.events] for step in played]
 
@@ -144,8 +147,10 @@ def exercised_control(
     situations: dict[Situation, Seen] = {}
     responses: dict[str, Seen] = {}
     for number, case in enumerate(cases, start=1):
+        # Without a difference every step counts.
         played = [*_played_steps(case, profile, ended.get(case, len(case.path) + 1) - 1)]
         for at, (step, step_situations) in enumerate(zip(played, _situations(played), strict=True), start=1):
+            # Exercised once, and here; `add` sums the counts and keeps the first place.
             seen = Seen(1, f"{case.name or f'path {number:,}'}, step {at}")
             for situation in step_situations:
                 add(situations, {situation: seen})
@@ -170,6 +175,7 @@ def explored_control(cases: Sequence[ControllerCase], profile: Profile = ELR_REP
             for position, situation in enumerate(situations):
                 local_steps = is_new if position == 0 else 0
                 model.situations[situation] = nearer(model.situations.get(situation), Example(local_steps, shorter))
+            # The response to a proposal is an event, and so in a situation already.
             if step.step[0] != PROPOSAL:
                 local_steps = 0 if situations else is_new
                 model.responses[step.response] = nearer(model.responses.get(step.response), Example(local_steps, shorter))

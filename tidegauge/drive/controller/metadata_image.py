@@ -163,9 +163,9 @@ class Image:
         brokers = self._names.brokers
         directories = self._directories(body.get("directories") or ())
         registration = PartitionRegistration(
-            brokers(body["replicas"]),
-            brokers(body["isr"]),
-            self._leader(body["leader"]),
+            replicas=brokers(body["replicas"]),
+            isr=brokers(body["isr"]),
+            leader=self._leader(body["leader"]),
             leader_epoch=body["leaderEpoch"],
             partition_epoch=body["partitionEpoch"],
             recovery=RecoveryState(body.get("leaderRecoveryState", 0)),
@@ -183,9 +183,9 @@ class Image:
         leader, recovery = body.get("leader", NO_LEADER_CHANGE), body.get("leaderRecoveryState", NO_CHANGE)
         directories = body.get("directories")
         fields = ChangedFields(
-            self._optional_brokers(body, "isr"),
-            None if leader == NO_LEADER_CHANGE else self._leader(leader),
-            None if recovery == NO_CHANGE else RecoveryState(recovery),
+            isr=self._optional_brokers(body, "isr"),
+            leader=None if leader == NO_LEADER_CHANGE else self._leader(leader),
+            recovery=None if recovery == NO_CHANGE else RecoveryState(recovery),
             elr=self._optional_brokers(body, "eligibleLeaderReplicas"),
             last_known_elr=self._optional_brokers(body, "lastKnownElr"),
             replicas=self._optional_brokers(body, "replicas"),
@@ -218,9 +218,9 @@ class Image:
             self._broker(body),
             body["brokerEpoch"],
             body["incarnationId"].int,
-            body["fenced"],
-            body.get("inControlledShutdown", False),
-            self._directories(body.get("logDirs") or ()),
+            fenced=body["fenced"],
+            in_controlled_shutdown=body.get("inControlledShutdown", False),
+            directories=self._directories(body.get("logDirs") or ()),
         )
 
     def _registration_change(self, body: WireMessage) -> records_.ControllerRecord:
@@ -229,19 +229,22 @@ class Image:
             self._broker(body),
             body["brokerEpoch"],
             # BrokerRegistrationFencingChange and BrokerRegistrationInControlledShutdownChange: 0 is no change.
-            {-1: False, 0: None, 1: True}[body["fenced"]],
-            {0: None, 1: True}[body.get("inControlledShutdown", 0)],
-            self._directories(body.get("logDirs") or ()),
+            fenced={-1: False, 0: None, 1: True}[body["fenced"]],
+            in_controlled_shutdown={0: None, 1: True}[body.get("inControlledShutdown", 0)],
+            # None named: they are as they were.
+            directories=self._directories(body.get("logDirs") or ()),
         )
 
     def _unregister(self, body: WireMessage) -> records_.ControllerRecord:
+        """Return the record of a broker that is unregistered."""
         return records_.UnregisterBrokerRecord(self._broker(body), body["brokerEpoch"])
 
     def _config(self, body: WireMessage) -> records_.ControllerRecord | None:
         """Return a ConfigRecord in the names of this path, None if it is about a resource of another path."""
         kind = next((kind for kind, number in TYPES.items() if number == body["resourceType"]), None)
+        # From here on the path's name; None: another path's resource. The broker named "" is the default of the cluster,
+        # which all paths share, so it stays "".
         name: str | None = body["resourceName"]
-        # The broker named "" is the default of the cluster, which all paths share.
         if kind == records_.TOPIC:
             name = self._names.topic(str(name))
         elif name:

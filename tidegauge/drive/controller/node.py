@@ -3,7 +3,9 @@
 The controller is a process of Kafka; the brokers and clients of a path are played here. Each path has a lane: a cluster of
 its own in the process, with broker ids and names of topics that no other path has (path_cluster.py). A function of a step
 gets the lane, the ordinals of broker epochs and the step's arguments; it sends the step's request, and returns the response
-as it is reported. A `lag` makes a request carry a broker epoch that is so much lower than the broker's own.
+as it is reported. A `lag` makes a request carry a broker epoch that is so much lower than the broker's own. `lane.names` has
+the names in the process for brokers and topics as the path names them, `lane.epoch` a broker's epoch there, `lane.image` the
+state that the metadata log makes; `lane.process.call` sends a request and returns the body of its response.
 
 Rules of this file
 
@@ -115,18 +117,18 @@ class ControllerNode:
         for at, step in enumerate(case.path, start=1):
             if not goes_on:
                 break
-            seen = await played.take(step)
+            report = await played.take(step)
             # What is logged later is about the deletion of the topics.
             self._logged[case] = words, lane.process.process.log_size()
-            goes_on = watch(number, at, seen)
+            goes_on = watch(number, at, report)
         await lane.close()
-        # Rule 2: what acts on would disturb the next path.
+        # Rule 2: a broker or a topic that acts on would disturb the next path.
         if not lane.is_quiet:
             self._end()
 
     async def _open_lane(self, opening: ClusterOpening) -> Lane:
         """Return a lane without brokers, on a process that is set up as an opening says. Raises WireError."""
-        # Rule 2: first on the process that there is, then on a fresh one.
+        # Rule 2: first on the process that there is (or the first one, if there is none), then on a fresh one.
         for needs_fresh_process in (False, True):
             if needs_fresh_process:
                 self._end()
@@ -185,17 +187,19 @@ class PlayedPath:
     async def take(self, step: Step) -> Report:
         """Take one step, wait until all that it has done is in the metadata log, and return the report."""
         lane, (name, *arguments) = self._lane, step
+        # The leader epoch of the controller's quorum before the step.
         epoch = lane.process.observer.epoch
         result: dict[str, Any] | None = await STEPS[name](lane, self._numbers, *arguments)
+        # None: the step is no request.
         error = None if result is None else result["error"]
         # `_set_up` of the next path has to know the level.
         if name == "update_feature" and error == NONE:
             feature, level, _upgrade = arguments
             lane.process.levels[FEATURES[feature]] = level
-        # A refusal writes no record: only a barrier shows that all before it has been read.
+        # A refusal writes no record. What else was due may not be committed yet: the barrier waits for that.
         if error not in {None, NONE, UNKNOWN_SERVER_ERROR}:
             await lane.process.barrier()
-        # The controller met a fault of its own, resigned, and leads again in another epoch.
+        # A request of RESIGNS at which the controller throws: it has resigned, and leads again in another epoch.
         if name in RESIGNS and error == UNKNOWN_SERVER_ERROR:
             await lane.process.leads_again(epoch)
             await lane.read()
@@ -284,10 +288,12 @@ async def _heartbeat(
 
 
 async def _session_expires(lane: Lane, _: Incarnations, broker: int) -> None:
+    """Let time pass until the broker's session is over, and the controller has fenced it for that. No request."""
     await lane.session_expires(broker)
 
 
 async def _unregister(lane: Lane, _: Incarnations, broker: int) -> Result:
+    """Unregister a broker."""
     response = await lane.process.call("UnregisterBroker", {"brokerId": lane.names.id_of(broker)})
     return {"error": response["errorCode"]}
 
@@ -306,6 +312,7 @@ async def _alter_partition(
 ) -> Result:
     """Send the proposal of an ISR by a broker. `recovering`: it recovers from an unclean election."""
     names = lane.names
+    # Each member in its incarnation of now (KIP-903).
     members = [{"brokerId": names.id_of(member), "brokerEpoch": lane.epoch(member)} for member in isr]
     proposal = {
         "partitionIndex": partition,
@@ -334,6 +341,7 @@ async def _alter_partition(
 async def _elect_leaders(lane: Lane, _: Incarnations, unclean: bool, topic: str, partition: int) -> Result:
     """Request the election of the preferred replica, or an unclean one."""
     topics = [{"topic": lane.names.full(topic), "partitions": [partition]}]
+    # ElectionType: 0 is PREFERRED, 1 is UNCLEAN.
     body = {"electionType": int(unclean), "topicPartitions": topics, "timeoutMs": TIMEOUT_MS}
     return await _call_for_error(lane, "ElectLeaders", body)
 
@@ -361,6 +369,7 @@ async def _create_topic(
     """Create a topic. `assignment`: the replicas of each of its partitions; `configs`: pairs of a key and a value."""
     creatable_topic = {
         "name": lane.names.full(topic),
+        # -1: both follow from the assignments.
         "numPartitions": UNDEFINED,
         "replicationFactor": UNDEFINED,
         "assignments": [
@@ -373,15 +382,18 @@ async def _create_topic(
 
 
 async def _delete_topic(lane: Lane, _: Incarnations, topic: str) -> Result:
+    """Delete a topic by its id; if it does not exist, by an id that no topic has."""
     topic_id = {"name": None, "topicId": _topic_id(lane, topic)}
     return await _call_for_error(lane, "DeleteTopics", {"topics": [topic_id], "timeoutMs": TIMEOUT_MS})
 
 
 async def _configure(lane: Lane, _: Incarnations, kind: str, name: str, key: str, value: str | None) -> Result:
+    """Set one key of a topic or broker (`kind`) or, with a `value` of None, delete it; the broker "" is the cluster."""
     return await _call_for_error(lane, *configure(kind, lane.names.resource(kind, name), key, value))
 
 
 async def _update_feature(lane: Lane, _: Incarnations, name: str, level: int, upgrade: bool) -> Result:
+    """Upgrade a feature (`name`: one of FEATURES) to a level, or downgrade it safely."""
     return await _call_for_error(lane, *update_feature(FEATURES[name], level, upgrade=upgrade))
 
 

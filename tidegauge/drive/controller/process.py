@@ -2,7 +2,8 @@
 
 A request is a name and a body, which is a dict of fields as Kafka's message definitions name them (`WireMessage`). What a
 request did is committed when its response is there. `wake` is such a request that changes nothing. The metadata log is read
-over the wire by an observer.
+over the wire by an observer. The clock of the process may be one that the suite moves, or the machine's: `session` is the
+length of a broker's session by it, `now` its time, both in seconds.
 """
 
 import asyncio
@@ -54,6 +55,7 @@ class Observer:
         records: list[LogRecord] = []
         while True:
             response = await self._connection.request("Fetch", self._version, self._request())
+            # An error of the whole response stands for one of the partition.
             part = response["responses"][0]["partitions"][0] if not response["errorCode"] else response
             if part["errorCode"] in OTHER_EPOCH and "currentLeader" in part:
                 self.epoch = max(self.epoch, part["currentLeader"]["leaderEpoch"])
@@ -75,6 +77,7 @@ class Observer:
             "partition": 0,
             "currentLeaderEpoch": self.epoch,
             "fetchOffset": self.at,
+            # 0 for an empty log, as in KRaft (KafkaMetadataLog#lastFetchedEpoch).
             "lastFetchedEpoch": max(self._last_epoch, 0),
             "logStartOffset": UNDEFINED,
             "partitionMaxBytes": MAX_BYTES,
@@ -101,7 +104,10 @@ class Observer:
         return batches
 
     def _record(self, offset: int, value: bytes) -> LogRecord:
-        """Decode the record at an offset: frame version, API key and version, then the message. Raises WireError."""
+        """Decode the record at an offset: frame version, API key and version, then the message.
+
+        Raises WireError for an API key that is none of this release's metadata records.
+        """
         cursor = Cursor(value)
         _frame_version, key, version = (read_uvarint(cursor) for _ in range(3))
         if key not in self._names:
@@ -306,6 +312,7 @@ class ControllerProcess:
 
     async def _features(self) -> list[WireMessage]:
         """Return the features that a broker of this release supports, as it registers them: those of the controller."""
+        # From version 4 on the response also has features that may be at level 0 (KAFKA-17011).
         version = min(4, self.versions[API_VERSIONS].stop - 1)
         client = {"clientSoftwareName": "tidegauge", "clientSoftwareVersion": "1"}
         response = await self.connection.request(API_VERSIONS, version, client)

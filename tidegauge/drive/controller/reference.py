@@ -38,7 +38,8 @@ def take_step(state: ReferenceController, step: Step, numbers: Incarnations) -> 
     """Take one step; return the cluster after it, and the report. `numbers` may be given new ordinals."""
     name, *arguments = step
     state, result = STEPS[name].apply(state, *arguments)
-    # A report gives the ordinal of an incarnation in place of its broker epoch.
+    # A report gives the ordinal of an incarnation in place of its broker epoch. Only registrations have one, and their first
+    # argument is the broker.
     if result is not None and "incarnation" in result:
         result["incarnation"] = numbers.ordinal(arguments[0], result["incarnation"])
     # Where Kafka's controller throws it gives up its leadership, and leads again (QuorumController#handleEventException).
@@ -166,6 +167,7 @@ def shows_finding(case: ControllerCase, profile: Profile) -> bool:
     if switch is None or not getattr(profile, switch):
         return False
     repaired = reference(profile.switched({switch: False}))
+    # The reference with the finding is played as if it were a node, and compared with the one without.
     return bool(play(ReferenceNode(reference(profile)), [case], repaired).differences)
 
 
@@ -178,6 +180,7 @@ def unseen(cases: Sequence[ControllerCase], profile: Profile) -> list[str]:
         """Return whether a reference with another value of a switch differs on a case from what is expected."""
         return any(map(fields_that_differ, expected, switched.reports(case)))
 
+    # What a suspect of `right` says is its switch: "name=on", or off.
     switched_references = {suspect.says: right.with_bugs([suspect]) for suspect in right.suspects()}
     return [
         switch

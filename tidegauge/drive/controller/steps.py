@@ -7,6 +7,10 @@ it with the response as it is reported; `draw` returns a step of the kind for a 
 A `lag` makes a request carry a broker epoch that is so much lower than the broker's own. A directory is a letter, and
 several are a string of letters.
 
+Of `impl.controller`, a function of quorum_controller returns the controller after a request, and a pair: the records that
+were written, and the response or its error code. A function of requests, configurations and replication_control returns such
+a pair alone: `_written` writes its records.
+
 A new step is a class here, a line of STEPS and a function of drive/controller/node.py, which asks it of a real
 controller; a line of drive/controller/walks.py says how often it is drawn.
 """
@@ -108,14 +112,16 @@ class Register(ControllerStep):
 class RegisterLate(Register):
     """The same once the session of the incarnation before is over, and nobody has noticed yet. Not before 4.0."""
 
+    # "The same" is Register: the sentence stands below that of Register in the contract's table, and is kept for it.
     name = "register_late"
 
     def apply(self, state: ReferenceController, broker: int, *other_arguments: Any) -> StepOutcome:
-        """Register a broker whose session is over, which the controller has not noticed."""
+        """Register a broker whose session is over, which the controller has not noticed; arguments as of Register."""
+        # `lapsed`: the state once that session is over.
         return super().apply(lapsed(state, broker), broker, *other_arguments)
 
     def draw(self, rng: random.Random, state: ReferenceController) -> Step:
-        """Draw a registration, under the name of this step."""
+        """Draw a step of Register, and give it the name of this one."""
         _, *arguments = super().draw(rng, state)
         return self.name, *arguments
 
@@ -171,6 +177,7 @@ class SessionExpires(ControllerStep):
         return state._replace(controller=controller), None
 
     def draw(self, rng: random.Random, _: ReferenceController) -> Step:
+        """Draw any broker."""
         return self.name, rng.choice(FOUR)
 
 
@@ -237,23 +244,26 @@ class AlterPartitionStep(ControllerStep):
         """
         topic, partition = _draw_partition(rng, state)
         registration = state.control.partitions.get(TopicPartition(topic, partition))
+        # Of a partition that does not exist: any values, for the request is refused.
         if registration is None:
             return self.name, rng.choice(FOUR), 0, topic, partition, 0, 0, (1,), False
+        # Brokers are numbered from 1; -1 is no leader.
+        has_leader = registration.leader > 0
         followers = [broker for broker in registration.replicas if broker != registration.leader]
         isr = (
             [registration.leader, *rng.sample(followers, rng.randint(0, len(followers)))]
-            if registration.leader > 0
+            if has_leader
             else list(registration.replicas)
         )
         if rng.random() < 0.05:
             isr = rng.sample(FOUR, 2)
-        leader = registration.leader if registration.leader > 0 and rng.random() < 0.95 else rng.choice(FOUR)
+        sender = registration.leader if has_leader and rng.random() < 0.95 else rng.choice(FOUR)
         # 1 in 4 % of the draws each: by how much the broker epoch, the leader epoch and the partition epoch are too low, and
         # by how much the last one is too high.
         broker_lag, leader_lag, partition_lag = (int(rng.random() < 0.04) for _ in range(3))
         ahead = int(rng.random() < 0.04)
         epochs = registration.leader_epoch - leader_lag, registration.partition_epoch - partition_lag + ahead
-        return self.name, leader, broker_lag, topic, partition, *epochs, tuple(isr), rng.random() < 0.1
+        return self.name, sender, broker_lag, topic, partition, *epochs, tuple(isr), rng.random() < 0.1
 
 
 class ElectLeaders(ControllerStep):
@@ -262,10 +272,12 @@ class ElectLeaders(ControllerStep):
     name, takes, result = "elect_leaders", ("unclean", "topic", "partition"), ("error",)
 
     def apply(self, state: ReferenceController, unclean: bool, topic: str, partition: int) -> StepOutcome:
+        """Elect a leader of a partition: any live replica if `unclean`, else the preferred one."""
         election = Election.UNCLEAN if unclean else Election.PREFERRED
         return _written(state, *requests.elect_leader(state.control, TopicPartition(topic, partition), election))
 
     def draw(self, rng: random.Random, state: ReferenceController) -> Step:
+        """Draw an election, more often a preferred than an unclean one."""
         return self.name, rng.random() < 0.4, *_draw_partition(rng, state)
 
 
@@ -321,6 +333,7 @@ class CreateTopic(ControllerStep):
         return _written(state, *requests.create_topic(state.control, topic, assignment, dict(configs)))
 
     def draw(self, rng: random.Random, _: ReferenceController) -> Step:
+        """Draw the creation of any topic."""
         return self.draw_named(rng, rng.choice(TOPICS))
 
     def draw_named(self, rng: random.Random, topic: str) -> Step:
@@ -337,9 +350,11 @@ class DeleteTopic(ControllerStep):
     name, takes, result = "delete_topic", ("topic",), ("error",)
 
     def apply(self, state: ReferenceController, topic: str) -> StepOutcome:
+        """Delete a topic."""
         return _written(state, *requests.delete_topic(state.control, topic))
 
     def draw(self, rng: random.Random, _: ReferenceController) -> Step:
+        """Draw any topic."""
         return self.name, rng.choice(TOPICS)
 
 
@@ -372,7 +387,7 @@ class UpdateFeature(ControllerStep):
     name, takes, result = "update_feature", ("name", "level", "upgrade"), ("error",)
 
     def apply(self, state: ReferenceController, name: str, level: int, upgrade: bool) -> StepOutcome:
-        """Upgrade or downgrade a feature to a level."""
+        """Upgrade a feature to a level, or (not `upgrade`) downgrade it safely. `name`: one of FEATURES."""
         update = FeatureUpdate(FEATURES[name], level, upgrade)
         return _written(state, *configurations.update_features(state.control, update, state.latest))
 
@@ -418,6 +433,7 @@ def _draw_partition(rng: random.Random, state: ReferenceController) -> tuple[str
     if partitions and rng.random() < 0.95:
         tp = rng.choice(partitions)
         return tp.topic, tp.partition
+    # No topic has a partition 7; a topic may not have been created, or be deleted.
     return rng.choice(TOPICS), rng.choice((0, 7))
 
 
@@ -460,6 +476,7 @@ def is_step(value: Any) -> bool:
     # A configuration of a topic names it by any word, one of a broker by its number; "" is the default of the cluster.
     if arguments.get("type") == BROKER and arguments["name"] and not str(arguments["name"]).isdecimal():
         return False
+    # An argument without a check of its own is an integer.
     return all(_ARGUMENT_CHECKS.get(name, is_integer)(argument) for name, argument in arguments.items())
 
 
@@ -468,14 +485,17 @@ def _is_word(value: Any) -> bool:
 
 
 def _is_broker(value: Any) -> bool:
+    """Return whether a value is the number of a broker that a path may name."""
     return is_integer(value) and 1 <= value <= BROKERS
 
 
 def _is_brokers(value: Any) -> bool:
+    """Return whether a value is a tuple of brokers."""
     return isinstance(value, tuple) and all(map(_is_broker, value))
 
 
 def _is_pair(value: Any) -> bool:
+    """Return whether a value is a configuration of a new topic: a pair of a key and a value, both text."""
     return isinstance(value, tuple) and len(value) == 2 and all(map(_is_word, value))
 
 

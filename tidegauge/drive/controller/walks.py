@@ -1,8 +1,9 @@
 """Random walks of a cluster's brokers and clients, also with requests that no correct broker makes; and refusals.
 
-A step is a tuple of a name and arguments in the order of `STEPS[name].takes`; a path is steps, and a case is a path with the
-opening that sets up its cluster. A refusal is a path that ends with a request which a controller must refuse, or with one
-beside these which it must not.
+A step is a tuple of a name and arguments in the order of `STEPS[name].takes`, for "alter_partition": broker, lag, topic,
+partition, leader epoch, partition epoch, ISR, whether the leader recovers. With a `lag` of 1 the request has a broker epoch
+that is one too low. A path is steps, and a case is a path with the opening that sets up its cluster. A refusal is a path
+that ends with a request which a controller must refuse, or with one beside these which it must not.
 
 Rules of this file
 
@@ -144,6 +145,11 @@ UNCLEAN: Step = ("configure", TOPIC, "t", UNCLEAN_LEADER_ELECTION, "true")
 
 def refusal_cases(opening: ClusterOpening) -> tuple[ControllerCase, ...]:
     """Return the refusals as cases named "refusal 0" and so on: each is one of a few beginnings, and one request."""
+    # In ONE broker 1 leads partition t-0, 2 and 3 are in sync, 4 is fenced. From there: 2 asks to shut down (SHUTS_DOWN), or
+    # the session of 1 ends (ONE_IS_DOWN), after which 1 is in sync again while another leads (ONE_IS_BACK). In ALONE broker
+    # 1 has the only replica. From there: it is fenced (NOBODY_LEADS), or the partition is being moved to 2 and 3
+    # (REASSIGNED), and meanwhile the session of 1 ends (LEFT_ALONE). TAKEN_OVER: no replica to which a cancelled
+    # reassignment would go back is in sync.
     beginnings_and_requests = (
         *((ONE, step) for step in _proposals()),
         *((SHUTS_DOWN, ("alter_partition", 1, 0, "t", 0, *epochs, isr, False)) for epochs, isr in _after_a_shutdown()),
@@ -152,12 +158,12 @@ def refusal_cases(opening: ClusterOpening) -> tuple[ControllerCase, ...]:
         *((beginning, CANCEL) for beginning in (TAKEN_OVER, (*TAKEN_OVER, UNCLEAN))),
         *((beginning, step) for beginning, step in product((ONE, SHUTS_DOWN, ONE_IS_DOWN), _broker_requests())),
         *((ONE, step) for step in _topic_requests()),
-        # Broker 4 has never registered in that beginning.
+        # Broker 4 has never registered in ALONE.
         (ALONE, ("unregister", 4)),
     )
     # A dict for its order: two of them may give the same path, which is played once.
     openings_and_paths = {(opening, (*beginning, step)): None for beginning, step in beginnings_and_requests}
-    # Only without ELR does the last member of an ISR stay in it when it is fenced.
+    # NOBODY_TAKES_OVER: only without ELR does the last member of an ISR stay in it when it is fenced.
     openings_and_paths[opening._replace(elr=0), (*NOBODY_TAKES_OVER, CANCEL)] = None
     return tuple(ControllerCase(*case, f"refusal {number}") for number, case in enumerate(openings_and_paths))
 

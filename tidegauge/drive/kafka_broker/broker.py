@@ -2,7 +2,8 @@
 
 The broker under test is a process of Kafka. Its controller and its peers, the other brokers, are played by this program, the
 driver: what the broker knows of the cluster is what the driver has written into the metadata log. A step of a path has to
-wait until the broker has applied that metadata, and until it has sent what it proposes.
+wait until the broker has applied that metadata, and until it has sent what it proposes. Tasks wait for `Conditions`:
+`wait_for` raises WireError if one is not met for long, `wait_up_to` returns whether it is after some seconds.
 
 Rules of this file
 
@@ -176,6 +177,7 @@ class KafkaBroker:
         await asyncio.sleep(CHECKED_AFTER)
         proposals = self.controller.proposals
         await proposals.exchanged()
+        # That of KeepAlive is never answered.
         for topic in proposals.pending.keys() - {self._keep_alive.topic.id}:
             proposals.respond(topic, {"errorCode": INELIGIBLE_REPLICA})
         await proposals.exchanged()
@@ -284,10 +286,10 @@ class AppliedMetadataBarrier:
         """
         async with self._turn:
             while self._applied < offset:
+                # What was written before the last marker that was seen is applied once the new one is seen.
                 last_visible, marker = self._visible, self._write_marker()
                 fetch = requests.fetch(self._topic, 0, current_leader_epoch=self._epoch)
-                # A fetch with the new leader epoch succeeds once the new marker is visible: then all that was written before
-                # the last one is applied.
+                # A fetch in the leader epoch of the new marker succeeds once the marker is visible.
                 while fetched_partition((await connection.exchange([fetch]))[0])["errorCode"] != NONE:
                     await asyncio.sleep(POLL_SECONDS)
                 self._visible, self._applied = marker, last_visible

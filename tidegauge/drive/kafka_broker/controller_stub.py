@@ -2,6 +2,8 @@
 
 The driver is this program. A proposal is the ISR that the broker proposes for a partition in an AlterPartition request; it
 is pending until the driver answers it. A body is a dict of fields as Kafka's message definitions name them (`WireMessage`).
+Tasks wait for `Conditions`, functions that say whether something has come about: `wait_for` raises WireError if it never
+does, `wait_up_to` returns whether it has after some seconds, and `notify` has all of them looked at again.
 
 Rules of this file
 
@@ -319,6 +321,7 @@ class ControllerStub:
         self, node: int, incarnation: UUID, listeners: list[WireMessage], directories: list[UUID], *, fenced: bool
     ) -> int:
         """Write the registration of a broker and return its broker epoch: the offset of the record, as at a controller."""
+        # Version 3 is the first with log directories (KIP-858); no later field is needed.
         epoch, version = self.log.end, min(3, self.log.newest_version("RegisterBrokerRecord"))
         body = {
             "brokerId": node,

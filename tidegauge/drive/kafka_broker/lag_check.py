@@ -2,7 +2,8 @@
 
 The driver is this program. A slot plays one path at a time on a partition of its own, and many slots play on one process.
 The check proposes to take replicas that lag out of the ISR: an AlterPartition request, which the controller's `Proposals`
-get.
+get. `pending` are those without a response, by topic id; `exchanged` waits for the broker's next request, which has every
+proposal made until then, and shows that the broker has read the responses before it.
 
 Rules of this file
 

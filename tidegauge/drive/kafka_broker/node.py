@@ -2,7 +2,8 @@
 
 A case is a path of steps on a partition of its own. An end of the process is a step in which the broker stops or crashes,
 and starts again. `watch` gets the number of a case, the number of a step (0: the opening) and the report after it, and
-returns whether the case goes on.
+returns whether the case goes on. The lag check is the broker's check of its ISR, which runs only when every slot that plays
+waits for it (lag_check.py); it is there where the clock of the process can be moved.
 
 Rules of this file
 
@@ -245,6 +246,7 @@ class KafkaNode:
         If some of them fail, raise the first error: a CaseError if it names a case, else a WireError.
         """
         check = self._broker.lag_check if self._broker is not None else None
+        # With a lag check each coroutine is counted by it as a slot that plays.
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(path_work if check is None else check.play(path_work)) for path_work in work]
@@ -327,8 +329,9 @@ class KafkaNode:
 
     async def _end_process(self, broker: KafkaBroker, runs: Sequence[PathRun]) -> None:
         """End the process once for all these paths, which wait for it, and start it again with each path's next metadata."""
-        # All of them wait for the same kind of end (`common_sequence`).
-        await broker.end(in_order=runs[0].case.path[runs[0].at][0] == STOP)
+        # All of them wait for the same kind of end (`common_sequence`), which is their next step.
+        end, *_ = runs[0].case.path[runs[0].at]
+        await broker.end(in_order=end == STOP)
         for slot in self._slots:
             slot.forget_process()
         # The checkpoints decide what the process knows when it is up again: the high watermark that the crash of the path
@@ -341,6 +344,7 @@ class KafkaNode:
         write_checkpoint(broker.process.data, LOG_STARTS, {topic: run.log_start for topic, run in by_topic.items()})
         for run in runs:
             run.partition.forget_process()
+            # After an end of the process the contract allows nothing but metadata.
             metadata = next((step for step in run.case.path[run.at :] if step[0] not in ENDS), None)
             if metadata is not None:
                 run.partition.write_registration(*metadata[1:])
@@ -370,6 +374,7 @@ def common_sequence(sequences: Iterable[str]) -> str:
     Greedy, as for a shortest common superstring: the two that overlap most are joined first.
     """
     remaining = [ends for ends in dict.fromkeys(sequences) if ends]
+    # One that is contained in another needs no place of its own.
     remaining = [ends for ends in remaining if not any(ends in other for other in remaining if other != ends)]
     while len(remaining) > 1:
         size, first, second = max(

@@ -3,7 +3,10 @@
 A method of DrivenPartition that is called `_` and the name of a step takes that step: it gets the step's arguments, and
 returns the result that is reported, None for a step that is no request or has no response yet. Steps name brokers 1, 2, ..;
 the broker under test is 1, and its peers, which this program plays, have other ids on the wire (`name` is always a broker as
-steps name it). A partition of a response is the entry of the driven partition in it.
+steps name it, `node` its id there). A partition of a response is the entry of the driven partition in it. `requests` of the
+broker makes requests about a partition, `slot.connection` sends them; `controller` is the controller that this program
+plays: what it appends to the metadata log the broker reads, and its `proposals` are the broker's pending AlterPartition
+requests by topic id.
 
 Rule of this file: everything that a broker does by itself has something that shows it is done: applied metadata, the next
 fetch to a peer, the next AlterPartition request. A step waits for these. What is not there afterwards will not come.
@@ -207,6 +210,7 @@ class PeerSessions:
         before = self._sessions.get(peer, PeerSession())
         (topic,) = full.body["topics"]
         partition = topic["partitions"][0] if wanted else None
+        # `named`: the topics that the request names; session epochs 0 and -1 are those of a full request.
         named, forgotten, is_full = ([topic] if wanted else []), {}, FetchMetadata(before.id, session_epoch).is_full
         # A full request names both partitions, so that the session has them; an incremental one names only what changes.
         if is_full:
@@ -224,10 +228,12 @@ class PeerSessions:
             An error of the whole response counts as the partition's.
             """
             if response["errorCode"] != NONE:
-                # A refused request changes nothing in the session; but a later request of the peer may have.
+                # A refused request changes nothing in the session, which is as `before` again, unless a later request of the
+                # peer has changed it since (`after`: as this one has left it).
                 if self._sessions[peer] is after:
                     self._sessions[peer] = before
                 return {"errorCode": response["errorCode"]}
+            # A full request may have opened a new session.
             if is_full and response["sessionId"] != INVALID_SESSION_ID:
                 self._sessions[peer] = PeerSession(response["sessionId"], partition)
             topics: list[Any] = [entry for entry in response["responses"] if entry["topicId"] == self._topic.id]
@@ -395,6 +401,7 @@ class DrivenPartition:
     # Steps of clients and followers: done when the response is there
 
     async def _append(self, acks: int) -> Report | None:
+        """Send a producer's batch of one record; the result is None if it waits for its acks."""
         return await self._producers.append(self.topic, acks)
 
     async def _fetch(self, name: int, epoch: int, offset: int, last_epoch: int, may_join: bool) -> Report | None:
@@ -440,6 +447,7 @@ class DrivenPartition:
 
     async def _fetch_others(self, name: int, session_epoch: int) -> Report | None:
         """Send a peer's fetch with a session epoch that is of the other partition alone."""
+        # Its fields do not matter, for the request will not name the partition.
         full = await self._peer_fetch(name, UNDEFINED, 0, UNDEFINED, may_join=True)
         return await self._send_in_session(*self._sessions.fetch(name, full, session_epoch, wanted=False))
 
@@ -472,8 +480,8 @@ class DrivenPartition:
 
     async def _offsets_for_leader_epoch(self, current_leader_epoch: int, leader_epoch: int) -> Report:
         """Send a peer's OffsetsForLeaderEpoch request; return the end of the epoch, or the error."""
-        requests, replica = self._broker.requests, self._any_peer
-        request = requests.offsets_for_leader_epoch(self.topic, replica, current_leader_epoch, leader_epoch)
+        requests, sender = self._broker.requests, self._any_peer
+        request = requests.offsets_for_leader_epoch(self.topic, sender, current_leader_epoch, leader_epoch)
         partition = (await self._send(request))["topics"][0]["partitions"][0]
         if partition["errorCode"] != NONE:
             return {"error": partition["errorCode"]}
@@ -482,8 +490,9 @@ class DrivenPartition:
     async def _list_offsets(self, current_leader_epoch: int, which: str) -> Report:
         """Request the log start, the log end (as a follower) or the high watermark (as a consumer)."""
         timestamp = EARLIEST_TIMESTAMP if which == EARLIEST else LATEST_TIMESTAMP
-        replica = UNDEFINED if which == COMMITTED else self._any_peer
-        request = self._broker.requests.list_offsets(self.topic, timestamp, replica, current_leader_epoch)
+        # A request without a replica id is a consumer's: its latest offset is the high watermark.
+        sender = UNDEFINED if which == COMMITTED else self._any_peer
+        request = self._broker.requests.list_offsets(self.topic, timestamp, sender, current_leader_epoch)
         partition = (await self._send(request))["topics"][0]["partitions"][0]
         error = partition["errorCode"]
         return {"error": error} if error != NONE else {"error": NONE, "offset": partition["offset"]}
@@ -492,7 +501,8 @@ class DrivenPartition:
         """Send a DeleteRecords request for what lies before an offset; return the error."""
         response = await self._send(self._broker.requests.delete_records(self.topic, offset))
         error = response["topics"][0]["partitions"][0]["errorCode"]
-        # A timeout says only that the followers' log starts are lower (DelayedDeleteRecords); the leader's has moved.
+        # The request does not wait for followers, so a timeout says only that their log starts are lower
+        # (DelayedDeleteRecords); the leader's has moved.
         return {"error": NONE if error == REQUEST_TIMED_OUT else error}
 
     async def _send(self, request: WireRequest) -> WireMessage:
@@ -520,6 +530,7 @@ class DrivenPartition:
     ) -> None:
         """Answer the fetch in flight to a peer. `offsets`: log start and log end that ListOffsets requests then get."""
         response = fetch_response(error, hw, log_start, records, diverging)
+        # Without `offsets` no ListOffsets request follows, so that (0, 0) is not read.
         await self._peers[peer].respond(self.topic.id, response, offsets or (0, 0))
 
     async def _lose_response(self, peer: int) -> None:

@@ -1,7 +1,9 @@
 """Brokers of the driver's own: each fetch of the broker under test to one of them is held until a step says the response.
 
 The driver is this program; a peer is a broker that it plays, as far as the broker under test can see. A topic has one
-partition and is named by its id. What is called a partition here is the entry of one partition in a request or response.
+partition and is named by its id. What is called a partition here is the entry of one partition in a request or response. A
+session (`impl.fetch`) remembers what the broker fetches. A request has a context: its kind, and the partitions to read,
+which it names or the session has. Tasks wait for `Conditions`, which are looked at again at each `notify`.
 
 Rules of this file
 
@@ -55,6 +57,7 @@ class LeaderSession:
     def __init__(self, node: int) -> None:
         """Begin without a session. `node`: the peer's broker id, for messages."""
         self._node = node
+        # The leader's side and the follower's, then the context of the last request: at first one that fetches nothing.
         self._cache, self._handler = sessions.FetchSessionCache(), FetchSessionHandler()
         self._context = sessions.FetchContext(sessions.SessionKind.FULL)
         self._losses = cycle((NONE, FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH))
@@ -80,6 +83,7 @@ class LeaderSession:
         """
         is_full = self._context.kind is not sessions.SessionKind.INCREMENTAL
         topics = [UUID(tp.topic) for tp in self._context.fetches]
+        # An incremental response has only the partitions that it is about.
         partitions = {topic: by_topic.get(topic, others) for topic in topics if is_full or topic in by_topic}
         # The session only gives the id here; which partitions are in the response was decided above.
         self._cache, response = sessions.update_and_generate_response(

@@ -60,6 +60,7 @@ class Comparison(NamedTuple, Generic[CaseT]):
 
 def compare(first: TranscriptNode[CaseT], second: TranscriptNode[CaseT]) -> Comparison[CaseT]:
     """Compare what two nodes reported after the steps that both were given, also where their paths part later."""
+    # The second transcript, as it can be compared with the first, and what is noted after a difference.
     comparable, note = first.format.comparable(first, second)
     pair = NodePair(
         (first.capabilities.name, second.capabilities.name),
@@ -186,6 +187,7 @@ class NodePair(Generic[CaseT]):
         """
         switches = {name for finding in findings for name in finding.has}
         first, second = self.references
+        # The first node's reference with the second's switches has to do what the second did (`seen`), or the reverse.
         for reference, other, observed in ((first, second, difference.seen), (second, first, difference.expected)):
             switched = reference.with_bugs([Suspect("", "", {name: getattr(other.profile, name) for name in switches})])
             if self._first_differs_there(difference, reference, switched, observed):
@@ -221,7 +223,8 @@ class NodePair(Generic[CaseT]):
         reverse = difference._replace(expected=difference.seen, seen=difference.expected)
         for name, reference, directed in zip(self.names, self.references[::-1], (reverse, difference), strict=True):
             causes = explanations(directed, reference, self.reported, pairs=reference.tries_pairs)
-            # A node that does what the right reference does has no bug.
+            # A node that does what the right reference does has no bug: the reference is compared with itself before the
+            # step that differs, and with what was seen after it.
             if causes and not self._first_differs_there(directed, reference, reference, directed.seen):
                 return tuple(tuple(bug._replace(says=f"{name} does. {bug.says}") for bug in bugs) for bugs in causes)
         return ()

@@ -68,6 +68,7 @@ def play_as_far_as_it_goes(
         case, last_reported[number] = cases[number], at
         place = places[number].after(case.path[at - 1]) if at else expectations.after_opening(case.opening)
         places[number], expected = place, place.value.report
+        # The opening counts as a step, too.
         steps += 1
         # A field that is absent from a report is not known after that step, and not compared.
         fields += len(reported & seen.keys())

@@ -151,9 +151,11 @@ def story(
     sentence = None if difference.step is None else reference.step_sentence(difference.step)
     if sentence is not None:
         lines.append(f"  {sentence}")
+    # Each rule once, though it may have been applied several times; its text may have several lines.
     rules = (f"  rule      {line}" for line in dict.fromkeys(reference.decision_texts(difference)))
     lines += [line for rule in rules for line in rule.split("\n")]
-    explained = same if isinstance(same, Explained) else Explained(tuple(same), 1, 1)
+    explained = same if isinstance(same, Explained) else Explained(tuple(same), paths=1, sample=1)
+    # A bug that explains only some of the sample is not the one, or not alone.
     head = "same as   " if explained.is_whole or not explained.causes else "similar   "
     lines += [f"  {head}{line}" for line in _cause_lines(explained.causes, reference)]
     if explained.causes and not explained.is_whole:

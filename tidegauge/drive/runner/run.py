@@ -103,6 +103,7 @@ def failures_of(
     """
     failures, not_again = [], 0
     reported = node.capabilities.reports
+    # The kinds with the most differences first.
     for (after, fields), alike in sorted(by_kind(differences).items(), key=lambda item: -len(item[1]))[:KINDS]:
         shortest = min(alike, key=lambda difference: difference.at)
         if again:
@@ -167,8 +168,8 @@ def shrunk(
     best = None
     if reference.plays_one_at_a_time:
         # Each case takes a process of the node its time, and the reference next to none. So a reference with a bug that
-        # explains the difference stands for the node first. Its shortest path is then played on the node; if that differs
-        # there, too, shrinking goes on from it.
+        # explains the difference stands for the node first: one is enough, if there is any. Its shortest path is then played
+        # on the node; if that differs there, too, shrinking goes on from it.
         for bugs in explanations(difference, reference, node.capabilities.reports)[:1]:
             short = _shrunk_on(ReferenceNode(reference.with_bugs(bugs), node.capabilities), difference, reference, deadline)
             best = None if short is None else _replayed(node, [short.case], reference, difference)
@@ -233,6 +234,7 @@ def _candidates(case: CaseT, reference: Reference[CaseT, Any], capabilities: Cap
 
 def _shortened(path: Path) -> Iterator[Path]:
     """Yield the path without some of its steps in a row, longest gaps first; its last step stays."""
+    # The last step is the one that differs, so no gap reaches it.
     for gap in range(len(path) - 1, 0, -1):
         for at in range(len(path) - gap):
             yield (*path[:at], *path[at + gap :])

@@ -159,6 +159,7 @@ def read(place: File, *formats: TranscriptFormat[Any]) -> TranscriptNode[Any]:
 
     If the first line names none of them, the message asks for the first format.
     """
+    # The format of the file, as soon as its first line has said it.
     form = formats[0]
     lines = _text(place, form.command).splitlines()
     if not lines:

@@ -5,7 +5,9 @@ reads the values that it is given and no others, so that a caller may remember i
 spec/Replication.tla; with eligible leader replicas (ELR) some have other names (spec/ELR.tla). `b` is a broker's index, `f`
 a follower's, `leader` a leader's; `row` is what is in flight between a follower and each leader, one message or None;
 `image` is the controller's registration; `up` is the bit mask of the brokers that run. `exposed` are the record epochs that
-a leader's high watermark covers after a step. Bounds of the model limit what is enabled.
+a leader's high watermark covers after a step. A `metadata_cache` says who may join the ISR: a fetch has a transition with
+one that lets nobody and one that lets all, any other step has one that lets nobody. Bounds of the model limit what is
+enabled.
 """
 
 from collections.abc import Iterable, Iterator
@@ -56,6 +58,7 @@ from tidegauge.impl.rules import INELIGIBLE_REPLICA, NONE, OFFSET_OUT_OF_RANGE, 
 def follower_transitions(model: BoundedModel, f: int, broker: Broker, row: NetworkRow) -> Iterator[Transition]:
     """Find what a follower's fetcher thread does by itself, and what a response in flight does: it arrives or is lost."""
     yield from thread_transitions(model, f, broker, row)
+    # Requests in the row are the leaders' (`serve_transitions`).
     for leader, message in enumerate(row):
         if isinstance(message, FetchResponseInFlight | OffsetsForLeaderEpochResponse):
             yield from receive_transitions(model, f, broker, row, leader, message)
@@ -206,7 +209,7 @@ def _sessions(model: BoundedModel, image: Controller, up: int) -> ControllerChan
         for preference in _preferences(image):
             # Fencing a running broker outside the ISR changes nothing: it is unfenced again in the same step.
             if b in image.live and (b in image.isr or not runs):
-                changed = controller_.fence_broker(setup, image, b, runs, preference)
+                changed = controller_.fence_broker(setup, image, b, comes_back=runs, preference=preference)
                 yield (f"Fence{suffix}", b, _elected(image, changed)), changed
             if b not in image.live and runs:
                 changed = controller_.unfence_broker(setup, image, b, preference)
@@ -269,7 +272,7 @@ def append_transitions(model: BoundedModel, b: int, broker: Broker) -> Iterator[
     # An append with acks=all may be refused: then nothing has happened.
     if broker.leads and log.end < model.bounds.max_log:
         after = broker_.append_record(
-            setup, broker, metadata_cache(model, False), acks=-1 if model.bounds.max_waiting else 1
+            setup, broker, metadata_cache(model, eligible=False), acks=-1 if model.bounds.max_waiting else 1
         )
         if after.partition.log.end > log.end:
             yield Transition(("LeaderAppend", b), b, after, exposed=exposed_epochs(after))
@@ -296,6 +299,7 @@ def stop_transitions(model: BoundedModel, b: int, broker: Broker) -> Iterator[Tr
     lowest_end = log.start if elr and model.bounds.loses_tails else log.end
     for log_end in range(lowest_end, log.end + 1):
         dead = broker_.kill(setup, broker, log_end)
+        # Any high watermark up to the last may be the one on disk.
         for hw in range(log.start, min(log.hw, log_end) + 1):
             label = ("CrashAndLose" if elr else "Crash", b, hw, log_end)
             yield Transition(label, b, broker_.with_checkpoint(setup, dead, hw))
@@ -339,7 +343,7 @@ def role_change(model: BoundedModel, b: int, broker: Broker, row: NetworkRow, im
     """
     setup = model.setup_of(b)
     if image.leader == b and b in image.live:
-        after = broker_.become_leader(setup, broker, image, metadata_cache(model, False))
+        after = broker_.become_leader(setup, broker, image, metadata_cache(model, eligible=False))
         yield Transition(("BecomeLeader", b), b, after, exposed=exposed_epochs(after))
     elif image.leader != b and (b in image.live or broker.partition.leader_epoch != UNDEFINED):
         after = broker_.become_follower(setup, broker, image, truncates=not model.bounds.thread_truncates)
@@ -367,7 +371,8 @@ def _alter_partition(model: BoundedModel, b: int, broker: Broker, image: Control
         yield Transition((action, b), b, controller=without_partition_epoch(changed))
     # After any other error the leader waits for metadata, and the controller has changed nothing: that is no step.
     elif response.error == INELIGIBLE_REPLICA:
-        after = broker_.handle_alter_partition_response(model.setup_of(b), broker, response, metadata_cache(model, False))
+        metadata = metadata_cache(model, eligible=False)
+        after = broker_.handle_alter_partition_response(model.setup_of(b), broker, response, metadata)
         yield Transition((action, b), b, after)
 
 
@@ -408,7 +413,14 @@ def client_transitions(model: BoundedModel, b: int, broker: Broker, waiting: Awa
         # A consumer: no replica id, no epochs.
         request = FetchRequest(UNDEFINED, UNDEFINED, partition.log.start, UNDEFINED)
         _, response = partition_.fetch_records(
-            setup, partition, request, (), 0, model.bounds.max_log, isolation=Isolation.HIGH_WATERMARK, update=False
+            setup,
+            partition,
+            request,
+            metadata=(),
+            now=broker_.NOW,
+            max_records=model.bounds.max_log,
+            isolation=Isolation.HIGH_WATERMARK,
+            update=False,
         )
         if response.records:
             yield Transition(("Read", b, response.hw, response.records[-1].last + 1), b)
@@ -486,7 +498,8 @@ def copy_transitions(
     copy = copies[leader]
     if isinstance(copy, FetchRequest | OffsetsForLeaderEpochRequest):
         for served in serve_transitions(model, leader, broker, f, copy, incarnations):
-            # ("HandleFetch", leader, f, proposes the follower for the ISR), or ("HandleEpochRequest", leader, f).
+            # ("HandleFetch", leader, f, proposes the follower for the ISR), or ("HandleEpochRequest", leader, f), which
+            # proposes nobody.
             proposes = served.label[3:] or (0,)
             label = (action, leader, f, *proposes, *_request_arguments(copy))
             yield served._replace(label=label, answered=UNDEFINED, response=None, consumed=f)

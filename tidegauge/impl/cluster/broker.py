@@ -70,7 +70,8 @@ def settle(broker: Broker) -> Broker:
     Every step ends with it, so that states that behave alike are the same state.
     """
     partition = broker.partition
-    # A fetch's broker epoch is forgotten: only proposals send it again, and `PartitionState.outdated` covers those.
+    # A fetch's broker epoch is forgotten: only proposals send it again, and `PartitionState.outdated` covers those. None is
+    # kept, for it says that there was no fetch in this leader epoch.
     remotes = tuple(
         Replica(r.broker_id, r.log_end, broker_epoch=None if r.broker_epoch is None else UNDEFINED)
         for r in partition.remotes
@@ -79,6 +80,7 @@ def settle(broker: Broker) -> Broker:
     # Records below the log start are out of everybody's reach: whether they are still on disk makes no difference.
     if log.start > log.segments[0]:
         log = log._replace(segments=(log.start,), batches=tuple(b for b in log.batches if b.last >= log.start))
+    # An epoch start below the log start decides nothing: the high watermark, which is compared as well, is not below it.
     epoch_start = max(partition.epoch_start, log.start) if partition.is_leader else partition.epoch_start
     entry = None if broker.entry is None else broker.entry._replace(delayed=False)
     return broker._replace(partition=partition._replace(log=log, epoch_start=epoch_start, remotes=remotes), entry=entry)
@@ -135,7 +137,7 @@ def become_follower(setup: Setup, broker: Broker, image: Controller, *, truncate
 
 def append_record(setup: Setup, broker: Broker, metadata: BrokerStates, acks: int = 1) -> Broker:
     """Append a producer's batch of one record; with acks=all (-1) it is refused below min.insync.replicas."""
-    partition, _, _ = partition_.append_records_to_leader(setup, broker.partition, 1, acks, metadata, NOW)
+    partition, _, _ = partition_.append_records_to_leader(setup, broker.partition, 1, acks=acks, metadata=metadata, now=NOW)
     return settle(broker._replace(partition=partition))
 
 
@@ -211,6 +213,7 @@ def next_request(setup: Setup, broker: Broker) -> FollowerRequest | None:
     if epoch != UNDEFINED:
         return OffsetsForLeaderEpochRequest(broker.entry.current_leader_epoch, epoch)
     request = fetcher_.build_fetch(broker.partition.broker_id, fetcher)
+    # The model does not look at the follower's log start: 0 keeps equal behaviour one value.
     return None if request is None else request._replace(replica_epoch=broker.incarnation, log_start=0)
 
 
@@ -222,7 +225,7 @@ def is_truncating(setup: Setup, broker: Broker, *, alone: bool) -> bool:
     if broker.entry is not None:
         return broker.entry.truncating
     # No thread has the partition while there is no leader: look at the entry that it would get, at any offset.
-    added = fetcher_.add_partition(setup, Fetcher(broker.partition.log), broker.partition.leader_epoch, 0)
+    added = fetcher_.add_partition(setup, Fetcher(broker.partition.log), broker.partition.leader_epoch, initial_offset=0)
     asks = fetcher_.epoch_to_ask(setup, added) != UNDEFINED
     return asks or (alone and added.entry is not None and added.entry.truncating)
 

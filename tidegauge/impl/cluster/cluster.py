@@ -113,23 +113,25 @@ def initial(bounds: Bounds, profile: ModelProfile, rules: Rules | None = None) -
     """Return the initial state: broker 0 leads in epoch 0, all are in the ISR, up and informed; logs are empty."""
     model = bounded_model(bounds, profile, rules)
     everybody = tuple(range(bounds.brokers))
+    # Broker epochs are left out where they make no difference.
     incarnation = broker_.REGISTERED if model.counts_incarnations else UNDEFINED
     incarnations = (incarnation,) * bounds.brokers if model.counts_incarnations else ()
-    controller = Controller(everybody, 0, 0, everybody, everybody, incarnations=incarnations)
+    controller = Controller(everybody, leader=0, leader_epoch=0, isr=everybody, live=everybody, incarnations=incarnations)
     loaded = (Broker(Partition(b), incarnation=incarnation) for b in everybody)
     brokers = tuple(
-        broker_.become_leader(model.setup_of(b), broker, controller, metadata_cache(model, True))
+        broker_.become_leader(model.setup_of(b), broker, controller, metadata_cache(model, eligible=True))
         if b == 0
         else broker_.become_follower(model.setup_of(b), broker, controller)
         for b, broker in enumerate(loaded)
     )
-    empty = ((None,) * bounds.brokers,) * bounds.brokers
+    # A row of messages for each follower, all empty.
+    empty_rows = ((None,) * bounds.brokers,) * bounds.brokers
     return Cluster(
         model,
         brokers,
-        empty,
+        empty_rows,
         controller,
-        copies=empty if bounds.max_duplicates or bounds.max_abandoned else (),
+        copies=empty_rows if bounds.max_duplicates or bounds.max_abandoned else (),
         waiting=((),) * bounds.brokers if bounds.max_waiting else (),
     )
 
@@ -158,6 +160,7 @@ def transitions_of(cluster: Cluster, call: Caller = DIRECT) -> Iterable[tuple[Tr
 
 
 def _may_crash(cluster: Cluster) -> bool:
+    """Return whether another crash is within the bounds."""
     return cluster.crashes < cluster.model.bounds.max_crashes
 
 
@@ -185,6 +188,7 @@ def _broker_finders(function: Callable[..., tuple[Transition, ...]]) -> Callable
 
 
 def _stop_finders(cluster: Cluster, b: int) -> list[Finder]:
+    """Return the finder of the ways in which broker b's process ends; none if no more crashes are within the bounds."""
     return [(stop_transitions, cluster.model, b, cluster.brokers[b])] if _may_crash(cluster) else []
 
 
@@ -216,11 +220,13 @@ def _loss_finders(cluster: Cluster, f: int) -> list[Finder]:
 
 
 def _metadata_finders(cluster: Cluster, b: int) -> list[Finder]:
+    """Return the finder of what broker b does with the controller; none while clients wait at a deposed leader."""
     arguments = cluster.brokers[b], cluster.network[b], cluster.controller
     return [(image_transitions, cluster.model, b, *arguments)] if _reads_metadata(cluster, b) else []
 
 
 def _client_finders(cluster: Cluster, b: int) -> list[Finder]:
+    """Return the finder of the responses to the producers that wait at broker b; none if nobody waits."""
     waiting = cluster.waiting[b] if cluster.waiting else ()
     return [(produce_transitions, cluster.model, b, cluster.brokers[b], waiting)] if waiting else []
 
@@ -246,6 +252,7 @@ def _network_faults(cluster: Cluster, up: int, call: Caller) -> Iterable[tuple[T
     Requests arrive twice or are given up (`copies`), disks are lost; `up` is the bit mask of the brokers that run.
     """
     bounds, incarnations = cluster.model.bounds, cluster.controller.incarnations
+    # The bound is on all copies at a time, of whichever follower.
     may_abandon = sum(copy is not None for copies in cluster.copies for copy in copies) < bounds.max_abandoned
     for f, copies in enumerate(cluster.copies):
         if cluster.duplicates < bounds.max_duplicates:
@@ -269,6 +276,7 @@ def apply(cluster: Cluster, transition: Transition, call: Caller = DIRECT) -> Cl
     model, brokers, network, image, committed, crashes, copies, duplicates, lost_disks, waiting, deleted, acked = cluster
     b = transition.actor
     action, *arguments = transition.label
+    # The action has changed the broker, or handled a request at it.
     if transition.broker is not None:
         brokers = _put(brokers, b, transition.broker)
         if len(transition.exposed) > len(committed):
@@ -277,6 +285,7 @@ def apply(cluster: Cluster, transition: Transition, call: Caller = DIRECT) -> Cl
         if transition.answered != UNDEFINED:
             f = transition.answered
             network = _put(network, f, call.row(with_message, network[f], b, transition.response))
+        # A process that ends loses its messages, and answers no client.
         elif action in STOPS:
             crashes += 1
             network = after_crash(network, b, call)
@@ -304,6 +313,7 @@ def apply(cluster: Cluster, transition: Transition, call: Caller = DIRECT) -> Cl
         acked = tuple(sorted({*acked, transition.acked}))
     if transition.row is not None:
         network = _put(network, b, transition.row)
+    # A request will arrive once more, or was given up (Disconnect).
     if transition.copies is not None:
         copies = _put(copies, b, transition.copies)
         duplicates += action == "Duplicate"
@@ -315,6 +325,7 @@ def apply(cluster: Cluster, transition: Transition, call: Caller = DIRECT) -> Cl
 
 
 def _put(values: tuple[Any, ...], index: int, value: Any) -> tuple[Any, ...]:
+    """Return the values with another one at an index."""
     return (*values[:index], value, *values[index + 1 :])
 
 

@@ -60,6 +60,7 @@ def _changed(
     They alone may lead. The same object is returned if nothing changes.
     """
     before = _registration(controller, preference)
+    # At most the number of replicas, all of which `preference` has.
     min_isr = min(setup.min_insync_replicas, len(preference))
     changed = build_change(setup.profile, before, request, live.__contains__, min_isr)
     if changed is None:
@@ -77,6 +78,7 @@ def _changed(
 
 
 def _without(brokers: tuple[int, ...], broker: int) -> tuple[int, ...]:
+    """Return the brokers without one of them."""
     return tuple(b for b in brokers if b != broker)
 
 
@@ -132,6 +134,7 @@ def elect_preferred(setup: Setup, controller: Controller, preference: tuple[int,
 
 def elect_last_known(setup: Setup, controller: Controller) -> Controller:
     """Elect the last leader when the ISR and the ELR are empty. PartitionChangeBuilder#canElectLastKnownLeader."""
+    # Not CLEANLY: a change with nothing else requested tries the last resorts, too.
     return _changed(setup, controller, ChangeRequest(), controller.live, controller.assignment)
 
 

@@ -136,6 +136,7 @@ def collect_transitions(finder: Callable[Arguments, Iterator[Transition]]) -> Ca
 
     @wraps(finder)
     def transitions(*args: Arguments.args, **kwargs: Arguments.kwargs) -> tuple[Transition, ...]:
+        """Run the generator to its end."""
         return tuple(finder(*args, **kwargs))
 
     return transitions
@@ -167,6 +168,7 @@ def metadata_cache(model: BoundedModel, eligible: bool, incarnations: tuple[int,
 
     `incarnations` are the broker epochs by broker; empty where the model does not count them.
     """
+    # UNDEFINED: a broker epoch that is not compared.
     epochs = incarnations or (UNDEFINED,) * model.bounds.brokers
     return tuple(BrokerState(b, fenced=not eligible, epoch=epoch) for b, epoch in enumerate(epochs))
 

@@ -106,7 +106,8 @@ def update_features(control: ReplicationControl, update: FeatureUpdate, latest: 
 def _elr_safety_records(control: ReplicationControl) -> tuple[records_.ControllerRecord, ...]:
     """Return the records that give the cluster a min.insync.replicas and delete those of brokers: ELR requires both.
 
-    #maybeGenerateElrSafetyRecords.
+    #maybeGenerateElrSafetyRecords. The cluster gets the controller's static value, unless it has one already. CLUSTER, the
+    cluster's default, is the resource of type BROKER with an empty name.
     """
     cluster = control.configs.get(CLUSTER)
     has_value = cluster is not None and MIN_IN_SYNC_REPLICAS in cluster

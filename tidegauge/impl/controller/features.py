@@ -64,6 +64,7 @@ def update_error(features: Features, update: FeatureUpdate, latest: int) -> int:
     """
     is_version = update.name == METADATA_VERSION
     current_level = features.metadata_version if is_version else features.elr
+    # The levels of ELR are 0 and 1: off and on.
     lowest, highest = (IBP_3_3_IV3, latest) if is_version else (0, 1)
     if not lowest <= update.level <= highest:
         return INVALID_UPDATE_VERSION

@@ -42,6 +42,7 @@ def complete_reassignment(profile: Profile, target: PartitionRegistration) -> Pa
     needed = set(target.adding if profile.completes_by_adding else replicas)
     if profile.fewer_wait_for_all and len(target.adding) < len(target.removing):
         needed |= set(replicas)
+    # Somebody who is waited for is not in sync.
     if not needed <= set(isr):
         return target
     return target._replace(replicas=replicas, isr=isr, adding=(), removing=())
@@ -66,6 +67,7 @@ def revert(partition: PartitionRegistration) -> Revert:
 
 
 def _without(brokers: tuple[int, ...], removed: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the brokers that are not in `removed`, in their order."""
     return tuple(b for b in brokers if b not in removed)
 
 
@@ -135,6 +137,7 @@ def elect(profile: Profile, target: PartitionRegistration, request: ChangeReques
     for broker in (*first, target.leader, *target.replicas):
         if broker in eligible and acceptable(broker):
             return Elected(broker)
+    # Kafka elects the last known leader only where there is exactly one (#canElectLastKnownLeader).
     if profile.elr and request.elects_last_known and not eligible and len(target.last_known_elr) == 1:
         last = target.last_known_elr[0]
         # Its log may lack records that were acknowledged after it went, so the election counts as unclean.
@@ -221,6 +224,7 @@ def _with_elr(
     While the ISR is below `min_isr`, whoever was in the ISR or ELR before and is not in the ISR now is eligible. A replica
     that is being added may be: it can only have come in by the ISR.
     """
+    # Without the feature nobody is added to an ELR that is left over.
     members = set(target.elr)
     if profile.elr:
         members = {*before.elr, *before.isr} - set(target.isr) if len(target.isr) < min_isr else set()
@@ -312,4 +316,5 @@ def _changed_value(before: T, after: T) -> T | None:
 
 
 def _without_broker(brokers: tuple[int, ...], broker: int) -> tuple[int, ...]:
+    """Return the brokers without one of them."""
     return tuple(b for b in brokers if b != broker)

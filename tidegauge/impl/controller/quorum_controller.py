@@ -97,7 +97,7 @@ def register_broker(controller: QuorumController, record: RegisterBrokerRecord, 
     """
     control, broker = controller.control, record.broker_id
     registered = control.brokers.get(broker)
-    is_new = registered is None or registered.incarnation != record.incarnation
+    is_new = registered is None or registered.incarnation != record.incarnation  # another process than the one before
     # Two processes with one broker id: the one whose session is valid stays.
     if registered is not None and is_new and _has_valid_session(controller, (broker, registered.epoch)):
         return controller, ControllerResult((), DUPLICATE_BROKER_REGISTRATION)
@@ -160,15 +160,19 @@ def process_broker_heartbeat(
     if registration is None or registration.epoch != request.broker_epoch:
         return controller, ControllerResult((), HeartbeatResponse(STALE_BROKER_EPOCH))
     leads = has_leaderships(control, broker)
-    before = contacted.brokers[broker].current
-    after = brokers.next_state(contacted, request, registration.offset, leads=leads)
-    recorded = brokers.record_heartbeat(contacted, broker, fenced=after.fenced, offset=request.metadata_offset)
+    state_before = contacted.brokers[broker].current
+    state_after = brokers.next_state(contacted, request, registration.offset, leads=leads)
+    recorded = brokers.record_heartbeat(contacted, broker, fenced=state_after.fenced, offset=request.metadata_offset)
     in_one_pass = control.profile.heartbeat_in_one_pass
     try:
         # Finding F8: Kafka decides on the unfencing before it looks at the failed directories of the same heartbeat. The
         # repair looks at the directories first, and decides on the state that they leave.
         failed_first = () if in_one_pass else _directory_records(control, request)
-        changed = _state_records(replay_records(control, failed_first), broker, after) if after is not before else ()
+        changed = (
+            _state_records(replay_records(control, failed_first), broker, state_after)
+            if state_after is not state_before
+            else ()
+        )
         controller = controller._replace(heartbeats=recorded)
         failed_last = _directory_records(control, request) if in_one_pass else ()
     # A fault of the controller itself: it resigns, and the broker learns no more than that.
@@ -176,14 +180,14 @@ def process_broker_heartbeat(
         return controller, ControllerResult((), HeartbeatResponse(UNKNOWN_SERVER_ERROR))
     records = (*failed_first, *changed, *failed_last)
     controller = write_records(controller, records)
-    in_shutdown = after is BrokerControlState.CONTROLLED_SHUTDOWN
+    in_shutdown = state_after is BrokerControlState.CONTROLLED_SHUTDOWN
     # Every active broker has to read up to here before the broker may stop.
     if in_shutdown:
         heartbeats = brokers.begin_shutdown(controller.heartbeats, broker, controller.end)
         controller = controller._replace(heartbeats=heartbeats)
-    should_shut_down = after is BrokerControlState.SHUTDOWN_NOW
+    should_shut_down = state_after is BrokerControlState.SHUTDOWN_NOW
     caught_up = request.metadata_offset >= registration.offset
-    response = HeartbeatResponse(NONE, caught_up, after.fenced, in_shutdown, should_shut_down)
+    response = HeartbeatResponse(NONE, caught_up, state_after.fenced, in_shutdown, should_shut_down)
     return controller, ControllerResult(records, response)
 
 
@@ -194,6 +198,7 @@ def _state_records(control: ReplicationControl, broker: int, after: BrokerContro
             return brokers.broker_unfenced(control, broker)
         case BrokerControlState.CONTROLLED_SHUTDOWN:
             return brokers.broker_in_controlled_shutdown(control, broker)
+        # FENCED, or SHUTDOWN_NOW: a broker that may stop is fenced.
         case _:
             return brokers.broker_fenced(control, broker)
 

@@ -49,6 +49,7 @@ def replay_record(control: ReplicationControl, record: records_.ControllerRecord
         case records_.ClearElrRecord(topic):
             return _without_elrs(control, topic)
         case records_.FeatureLevelRecord(name, level):
+            # The only other feature is ELR's.
             is_version = name == METADATA_VERSION
             features = control.features._replace(**{"metadata_version" if is_version else "elr": level})
             return control._replace(features=features, profile=profile_in_force(control.profile, features))

@@ -130,6 +130,7 @@ def topic_config(control: ReplicationControl, topic: str, key: str, broker: int 
     metadata log has no value, so that of the static configuration is in force.
     """
     of_broker = () if broker == UNDEFINED else (ConfigResource(BROKER, str(broker)),)
+    # CLUSTER, the cluster's default, is the resource of a broker with an empty name.
     for resource in (ConfigResource(TOPIC, topic), *of_broker, CLUSTER) if len(control.configs) else ():
         configs = control.configs.get(resource)
         value = None if configs is None else configs.get(key)
@@ -349,6 +350,7 @@ def _decide_proposal(
 
 
 def _refused(error: int, records: tuple[PartitionChangeRecord, ...] = ()) -> ControllerResult[AlterPartitionResponse]:
+    """Return the result of a proposal that gets an error; `records` are written all the same."""
     return ControllerResult(records, AlterPartitionResponse(error))
 
 

@@ -106,6 +106,7 @@ def change_partition_reassignment(
     partition = control.partitions[tp]
     if assignment_error(control, target) != NONE:
         return ControllerResult((), errors_.INVALID_REPLICA_ASSIGNMENT)
+    # The replicas that there would be once the reassignment of now, if there is one, completes.
     staying = ({*partition.replicas, *partition.adding}) - set(partition.removing)
     if not allow_rf_change and len(staying) != len(target):
         return ControllerResult((), errors_.INVALID_REPLICATION_FACTOR)

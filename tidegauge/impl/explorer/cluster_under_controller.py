@@ -3,7 +3,9 @@
 A state joins a `Cluster` (brokers, messages in flight, clients) and a `ControlCluster` (controller, processes), and
 `_share_state` lets each see what the other changed. The *image* is the controller's registration, as brokers read it. Broker
 `b` is an index. A function that finds steps yields (label, state after it); a label is (action, arguments), those of
-impl.cluster and of impl.explorer.controller_model.
+impl.cluster and of impl.explorer.controller_model. Both models have `committed`, the leader epochs by offset of the records
+that were ever committed; `acked` has (offset, epoch) of those that were acknowledged, `waiting` by broker those of clients
+without a response.
 
 Rules of this file
 
@@ -77,12 +79,22 @@ def initial_controlled_cluster(bounds: ControlBounds, profile: Profile = ELR, *,
     bounds = bounds._replace(max_log=UNBOUNDED, max_partition_epoch=UNBOUNDED, max_stops=UNBOUNDED, deletes=True)
     control = controller_model.initial_control_cluster(bounds._replace(targets=(), min_isrs=(), unregisters=True), profile)
     count = bounds.brokers
-    unbounded = Bounds(count, UNBOUNDED, UNBOUNDED, UNBOUNDED, UNBOUNDED, max_waiting=UNBOUNDED if clients else 0)
+    unbounded = Bounds(
+        count,
+        max_log=UNBOUNDED,
+        max_epoch=UNBOUNDED,
+        max_crashes=UNBOUNDED,
+        max_fetch=UNBOUNDED,
+        max_waiting=UNBOUNDED if clients else 0,
+    )
+    # A lag limit below any time: every member that is behind may be found lagging.
     model = BoundedModel(unbounded, Setup(Rules(), profile, bounds.min_isr, replica_lag_time_max_ms=-1))
+    # A row of messages for each follower, all empty.
     nothing = ((None,) * count,) * count
     brokers = tuple(Broker(Partition(b), incarnation=REGISTERED) for b in range(count))
     cluster = Cluster(model, brokers, nothing, image_of(control), waiting=((),) * count if clients else ())
     state = ControlledCluster(cluster, control, (UNDEFINED,) * count)
+    # Each replica reads its role, which is the first thing that the metadata log has for it.
     for b in bounds.replicas:
         state = next(after for label, after in _metadata_steps(state, b))
     # A follower sends as soon as it follows; as in `initial` of impl.cluster, nothing is in flight yet.
@@ -131,10 +143,13 @@ def take_label(state: ControlledCluster, label: Label) -> ControlledCluster | No
     match label:
         case ("Reassign", target):
             bounds = bounds._replace(targets=(target,))
+        # With any target a cancellation is among the steps.
         case ("Cancel",):
             bounds = bounds._replace(targets=(bounds.replicas,))
+        # The leader reads the new value in a step of its own.
         case ("SetMinIsr", value):
             bounds = bounds._replace(min_isrs=(value,), late_config=True)
+        # Of the states of a directory at a start one needs this bound.
         case ("Register", _, _):
             bounds = bounds._replace(stays_failed=True)
         case ("SetElr", _):
@@ -187,6 +202,7 @@ def _metadata_steps(state: ControlledCluster, b: int) -> Iterator[tuple[Label, C
         held = (*state.held[:b], state.topic_id, *state.held[b + 1 :])
         for transition in role_change(read.model, b, broker, cluster.network[b], image):
             yield transition.label, _share_state(state._replace(cluster=apply(read, transition), held=held), control)
+    # A leader may read min.insync.replicas alone.
     if has_role and broker.leads and control.partition is not None:
         read = _with_min_isr(cluster, min_isr(control.control, NAME))
         if read != cluster:
@@ -237,6 +253,7 @@ def _alter_partition_steps(state: ControlledCluster, b: int) -> Iterator[tuple[L
         metadata = metadata_cache(cluster.model, eligible=False)
         refused = broker_.handle_alter_partition_response(cluster.model.setup, broker, response, metadata)
         cluster = cluster._replace(brokers=(*cluster.brokers[:b], refused, *cluster.brokers[b + 1 :]))
+    # One step, or none if nothing is written.
     for _, after in controller_model.write_records_step(control, label, result.records):
         control = after
     yield label, _share_state(state._replace(cluster=cluster), control)
@@ -302,6 +319,7 @@ def _create_steps(
     # Only for one partition without a choice of directories: otherwise the brokers would have to report directories first.
     if state.control.partition is None and not bounds.partition_zero and not bounds.disks_fail:
         records = create_topic(state.control.control, NAME, (replicas,), {}).records
+        # One step, or none if the controller refuses.
         for _, after in controller_model.write_records_step(state.control, label, records):
             yield label, _share_state(state._replace(topic_id=state.topic_id + 1), after)
 
@@ -313,6 +331,7 @@ def _share_state(state: ControlledCluster, control: ControlCluster) -> Controlle
     min.insync.replicas that they have read.
     """
     cluster = state.cluster
+    # The same object: only brokers and messages have changed.
     if control is not state.control:
         # Acknowledged records that an unclean election gave up are no promise any more.
         acked = tuple(

@@ -80,8 +80,9 @@ MENDED, TAKEN_OUT, FAILED_STILL = range(3)
 class ControlBounds(NamedTuple):
     """The limits of a model, and which requests and failures it has. `targets` are those of reassignments.
 
-    `partition_zero` is the number of replicas of partition 0, 0 where this is that partition. `late_config`: a changed
-    min.insync.replicas reaches the leader late. `stays_failed`: a broker may start while a directory of its is failed; not
+    `partition_zero` is the number of replicas of partition 0, 0 where this is that partition. `min_isrs`: the values that
+    min.insync.replicas is set to; `toggles`: ELR is switched on and off. `late_config`: a changed min.insync.replicas
+    reaches the leader late. `stays_failed`: a broker may start while a directory of its is failed; not
     in spec/Controller.tla.
     """
 
@@ -133,15 +134,17 @@ def initial_control_cluster(bounds: ControlBounds, profile: Profile = ELR) -> Co
     everybody = range(bounds.brokers)
     # The replicas of partition 0, where the model is of partition 1: only their number matters (finding F4).
     elsewhere = tuple(range(ELSEWHERE, ELSEWHERE + bounds.partition_zero))
+    # The second directory is there only if disks may fail.
     directories = {b: (f"{b}A", f"{b}B")[: 1 + bounds.disks_fail] for b in everybody}
-    brokers = [(b, BrokerRegistration(0, directories=directories.get(b, ()))) for b in (*everybody, *elsewhere)]
+    brokers = [(b, BrokerRegistration(epoch=0, directories=directories.get(b, ()))) for b in (*everybody, *elsewhere)]
     placed = tuple(f"{b}A" for b in bounds.replicas)
     partition = PartitionRegistration(bounds.replicas, bounds.replicas, bounds.replicas[0], directories=placed)
     features = Features(elr=int(profile.elr))
     control = ReplicationControl(
         FrozenMap(brokers), profile=profile, features=features, min_isr=bounds.min_isr, unclean=bounds.unclean
     )
-    state = ControlCluster(bounds, control, (UP,) * bounds.brokers, ((),) * bounds.brokers, bounds.min_isr)
+    processes, logs = (UP,) * bounds.brokers, ((),) * bounds.brokers
+    state = ControlCluster(bounds, control, processes, logs, known_min_isr=bounds.min_isr)
     partitions = [(state.tp, partition)]
     if elsewhere:
         partitions.insert(0, (state.tp._replace(partition=0), PartitionRegistration(elsewhere, elsewhere, ELSEWHERE)))
@@ -353,6 +356,7 @@ def _replication_steps(state: ControlCluster, partition: PartitionRegistration) 
     for f in partition.replicas:
         if f != leader and is_running(state, f) and state.logs[f] != log:
             yield ("CatchUp", f), state._replace(logs=_put(state.logs, f, log))
+    # What every member of the ISR has in common with the leader.
     replicated = min((common_prefix(log, state.logs[b]) for b in (leader, *partition.isr)), key=len)
     # The leader decides by the min.insync.replicas that it has read, which may be an older one.
     enough = len(partition.isr) >= min(state.known_min_isr, len(partition.replicas))
@@ -397,6 +401,7 @@ def _operator_requests(state: ControlCluster) -> Iterator[tuple[Label, ControlCl
             change = ConfigChange(ConfigResource(TOPIC, NAME), MIN_IN_SYNC_REPLICAS, str(value))
             records, _ = incremental_alter_configs(control, (change,))
             yield from write_records_step(state, ("SetMinIsr", value), records, reads_config=not state.bounds.late_config)
+    # Only the other level is a change; as in the specification, the leader reads no configuration by it.
     for level in (0, 1) if state.bounds.toggles else ():
         if level != control.profile.elr:
             update = FeatureUpdate(ELR_VERSION, level, upgrade=level > 0)
@@ -425,12 +430,14 @@ def _process_steps(state: ControlCluster, b: int) -> Iterator[tuple[Label, Contr
             active, result = process_broker_heartbeat(
                 _active_controller(state), _heartbeat(state, b)._replace(want_shut_down=True)
             )
+            # Until the controller lets it stop, it goes on and asks again.
             process_after = STOPPED if result.response.should_shut_down else STOPPING
             if process_after != process and result.response.error == NONE:
                 stops = state.stops + (process == UP)
                 after = state._replace(processes=_put(state.processes, b, process_after), stops=stops)
                 yield from reach_state(after, ("ShutDown", b), active.control)
         return
+    # From here on its process is down. The third one only where the bounds allow it.
     directories = (MENDED, TAKEN_OUT, FAILED_STILL)[: 2 + state.bounds.stays_failed]
     for directory in directories if directory_state(state, b) == FAILED else (MENDED,):
         yield from _register_steps(state, b, directory)
@@ -449,6 +456,7 @@ def _register_steps(state: ControlCluster, b: int, directory: int) -> Iterator[t
     """
     before = state.control.brokers.get(b)
     clean = stops_in_order(state, b, directory)
+    # A new process is a new incarnation. The 0 below is no broker epoch: the controller gives it one.
     incarnation = 0 if before is None else before.incarnation + 1
     record = RegisterBrokerRecord(b, 0, incarnation, directories=directories_of(state, b, directory))
     active, result = register_broker(
@@ -468,7 +476,8 @@ def _register_steps(state: ControlCluster, b: int, directory: int) -> Iterator[t
 def directories_of(state: ControlCluster, b: int, directory: int) -> tuple[str, ...]:
     """Return the log directories with which the process of b starts, a failed one being what `directory` says."""
     registration = state.control.brokers.get(b)
-    # The controller has dropped a failed directory from the registration; a mended one is in log.dirs again.
+    # The controller has dropped a failed directory from the registration; a mended one is in log.dirs again. The second one
+    # is there only if disks may fail.
     if registration is None or (directory_state(state, b) == FAILED and directory == MENDED):
         return (f"{b}A", f"{b}B")[: 1 + state.bounds.disks_fail]
     return registration.directories
@@ -527,10 +536,10 @@ def _active_controller(state: ControlCluster) -> QuorumController:
     def heartbeat_state(broker: BrokerRegistration) -> BrokerHeartbeatState:
         """Return what the controller has of a registered broker's last heartbeat."""
         shuts_down = broker.in_controlled_shutdown and not broker.fenced
-        return BrokerHeartbeatState(broker.fenced, 0, 0 if shuts_down else UNDEFINED)
+        return BrokerHeartbeatState(broker.fenced, metadata_offset=0, shutdown_offset=0 if shuts_down else UNDEFINED)
 
     brokers = ((b, heartbeat_state(broker)) for b, broker in state.control.brokers.items())
-    return QuorumController(state.control, Heartbeats(FrozenMap(brokers)), UNDEFINED)
+    return QuorumController(state.control, Heartbeats(FrozenMap(brokers)), end=UNDEFINED)
 
 
 def _heartbeat(state: ControlCluster, b: int) -> BrokerHeartbeat:
@@ -566,6 +575,7 @@ def reach_state(
     # RECOVERING tells clients that records may be lost, so what this leader lacks no longer counts as committed.
     if before is not None and after is not None and gives_up(before, after):
         committed = common_prefix(committed, state.logs[after.leader])
+    # SetMinIsr is such a record itself, whether it changes the partition or not.
     if reads_config and (before != after or label[0] == "SetMinIsr"):
         state = state._replace(known_min_isr=min_isr(control, NAME))
     yield label, state._replace(logs=logs, committed=() if after is None else committed)
@@ -578,6 +588,7 @@ def gives_up(before: PartitionRegistration, after: PartitionRegistration) -> boo
 
 
 def _put(values: tuple[T, ...], index: int, value: T) -> tuple[T, ...]:
+    """Return the values with another one at an index."""
     return (*values[:index], value, *values[index + 1 :])
 
 

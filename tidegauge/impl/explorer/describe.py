@@ -133,6 +133,7 @@ def _in_flight(cluster: Cluster, values: Values) -> Iterator[str]:
         for leader, message in enumerate(row):
             if message is not None:
                 yield f"in flight     {message_text(f, leader, message, values)}"
+    # Copies are of one kind in a model: requests that were given up, or that arrive twice.
     copy = "given up " if cluster.model.bounds.max_abandoned else "once more"
     for f, row in enumerate(cluster.copies):
         for leader, message in enumerate(row):
@@ -250,6 +251,7 @@ def _differences(old: Broker, new: Broker) -> Iterator[str]:
         ("cache", before.log.cache.memory.pairs(), after.log.cache.memory.pairs()),
         ("followers at", _remotes(old), _remotes(new)),
     )
+    # The first line has the log and the role, the second the ISR, the epoch cache and the followers.
     for group in (pairs[:5], pairs[5:]):
         changed = [f"{name} {was} -> {now}" for name, was, now in group if was != now]
         if changed:
@@ -257,17 +259,20 @@ def _differences(old: Broker, new: Broker) -> Iterator[str]:
 
 
 def _proposed(broker: Broker) -> str:
+    """Format the ISR that a leader has proposed and has no response to, "nothing" if there is none."""
     state = broker.partition.state
     return broker_names(state.proposed_isr) if state.is_inflight else "nothing"
 
 
 def _remotes(broker: Broker) -> str:
+    """Format the log end that a leader has recorded of each follower, as b2@1; "-" for none."""
     return " ".join(f"{broker_name(r.broker_id)}@{r.log_end}" for r in broker.partition.remotes) or "-"
 
 
 def _sent(follower: int, before: NetworkRow, after: NetworkRow) -> Iterator[str]:
     """Yield a line for each message that a step has put in flight between a follower and a leader."""
     for leader, (old, new) in enumerate(zip(before, after, strict=True)):
+        # `is not` first: most messages are the same object as before.
         if old is not new and new is not None and old != new:
             yield f"sent         {message_text(follower, leader, new)}"
 
@@ -326,10 +331,13 @@ def view_text(view: View) -> str:
     impl.explorer.spec_view says what the elements of a view are.
     """
     brokers, controller, committed, crashes, *more = view
+    # Of a broker: `mark` is the epoch of a cache entry without records, `pending` the bit mask of the ISR that it proposes,
+    # `remote` the log ends that it has recorded of the others, `slots` what is in flight between it and each leader.
     lines = []
-    for b, (log, hw, mark, up, is_role, epoch, leader, isr, pending, remote, slots) in enumerate(brokers):
-        records = " ".join("x" if epoch == UNDEFINED else str(epoch) for epoch in log) or "-"
-        role_text = ROLES[is_role] if up else "down"
+    for b, (log, hw, mark, up, role_number, epoch, leader, isr, pending, remote, slots) in enumerate(brokers):
+        # The epoch of each record, or x where it was deleted.
+        records = " ".join("x" if record_epoch == UNDEFINED else str(record_epoch) for record_epoch in log) or "-"
+        role_text = ROLES[role_number] if up else "down"
         recorded = " ".join(f"{broker_name(r)}@{end}" for r, end in enumerate(remote) if end != UNDEFINED) or "-"
         # A leader notes where its epoch begins before it has written anything in it (KAFKA-7415).
         begun = "" if mark == UNDEFINED else f"epoch {mark} begins at the log end, no record yet; "
@@ -337,6 +345,7 @@ def view_text(view: View) -> str:
             f"{broker_name(b)} {role_text:<9} log={records} hw={hw} epoch={epoch} leader={broker_name(leader)} "
             f"isr={mask_names(isr)} pending={mask_names(pending)} recorded={recorded} {begun}in flight={_slots_text(slots)}"
         )
+    # A model with ELR has four more elements.
     leader, epoch, isr, live, *with_elr = controller
     lines.append(f"controller   leader={broker_name(leader)} epoch={epoch} isr={mask_names(isr)} live={mask_names(live)}")
     if with_elr:
@@ -424,6 +433,8 @@ def control_view_text(view: View) -> str:
     impl.explorer.controller_model:control_view says what the elements are.
     """
     partition, brokers, logs, committed, stops, min_isr, known_min_isr, (listed, stale, elr) = view
+    # `listed`: by broker, the partitions in the index of ELRs; `stale`: the bit mask of the brokers whose entry in it is of
+    # a deleted topic. The elements of a broker are numbers, which PROCESSES, REGISTERED and PLACES put into words.
     lines = []
     for b, ((process, registered, stopping, place), log) in enumerate(zip(brokers, logs, strict=True)):
         index = f" index={listed[b]}" if listed[b] else ""
@@ -438,6 +449,7 @@ def control_view_text(view: View) -> str:
 
 
 def _records(epochs: tuple[int, ...]) -> str:
+    """Format a log: the leader epoch of each record, "-" for none."""
     return " ".join(map(str, epochs)) or "-"
 
 
@@ -476,10 +488,12 @@ def isr_label_text(label: Label) -> str:
 
 
 def _lost(lost: int) -> str:
+    """Format the last argument of a label: 1 if the response is lost."""
     return ", the response is lost" if lost else ""
 
 
 def _partition(isr: int, partition_epoch: int) -> str:
+    """Format a registration as the model of ISR changes has it; `isr` is a bit mask."""
     return f"isr={mask_names(isr)} partition_epoch={partition_epoch}"
 
 
@@ -488,9 +502,12 @@ def isr_view_text(view: View) -> str:
 
     impl.explorer.isr_model:isr_view says what the elements are.
     """
+    # `ends`, `epochs`: log end and broker epoch of each follower as the leader has recorded them; `images`: the
+    # registrations that it has not read yet; `recent`: the bit mask of the followers that caught up lately.
     (end, hw, leader_isr, pending, ends, epochs), logs, incarnations, exchange, controller, images, committed, _, recent = (
         view
     )
+    # Broker 0, b1, leads throughout; its followers are numbered from 1.
     lines = [
         f"b1 leader    leo={end} hw={hw} {_partition(*leader_isr)} proposed={mask_names(pending)} committed={committed}"
     ]

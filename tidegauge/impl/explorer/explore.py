@@ -73,6 +73,7 @@ class Memo(Caller):
         return self._remembered(function, args, self.intern)
 
     def _intern_row(self, row: NetworkRow) -> NetworkRow:
+        """Return a row interned, with interned messages."""
         interned: NetworkRow = self.intern(tuple(self.intern(message) for message in row))
         return interned
 
@@ -179,7 +180,10 @@ def as_profile(profile: ModelProfile | str, brokers: int) -> ModelProfile:
 
 
 def _key(cluster: Cluster) -> tuple[Hashable, ...]:
-    """Return what identifies a state of interned parts: ids, which are compared faster than the parts."""
+    """Return what identifies a state of interned parts: ids, which are compared faster than the parts.
+
+    The model is the same in all states of a search.
+    """
     return (
         *map(id, cluster.brokers),
         *map(id, cluster.network),

@@ -75,6 +75,7 @@ def instead_of(
     """
 
     def register(wrong: RuleT) -> RuleT:
+        """Append the fault of a wrong rule, and return the wrong rule unchanged."""
         name = wrong.__name__.strip("_").replace("_", "-")
         faults.append(Fault(name, says, resembles, rule, Rules.with_rule(rule, wrong), breaks, bounds, shown))
         return wrong
@@ -142,6 +143,7 @@ def _diverging_end_one_low(
 def _response_of_any_epoch(
     entry_offset: int, entry_epoch: int, ready: bool, request_offset: int, request_epoch: int, epoch_checked: bool
 ) -> bool:
+    # As a release in which the epoch is not compared.
     return rules.accepts_fetch_response(entry_offset, entry_epoch, ready, request_offset, request_epoch, False)
 
 
@@ -179,6 +181,7 @@ def _older_epochs_pass(requested: int, local: int) -> int:
 def _truncates_at_the_leaders_end(
     epochs: Ints, starts: Ints, log_end: int, fetch_offset: int, leader_epoch: int, leader_end: int
 ) -> tuple[int, int, bool]:
+    # Case T5, in which both logs have the epoch, without the follower's own end of it; the truncation is completed.
     return 5, min(leader_end, log_end), True
 
 
@@ -186,6 +189,7 @@ def _truncates_at_the_leaders_end(
 def _truncates_one_high(
     epochs: Ints, starts: Ints, log_end: int, fetch_offset: int, leader_epoch: int, leader_end: int
 ) -> tuple[int, int, bool]:
+    # Wrong only in case T5, in which both logs have the epoch.
     row, offset, completed = rules.truncation_target(epochs, starts, log_end, fetch_offset, leader_epoch, leader_end)
     return (row, min(offset + 1, log_end), completed) if row == 5 else (row, offset, completed)
 
@@ -217,6 +221,7 @@ def _entry_at_the_truncation_stays(starts: Ints, end: int) -> int:
     breaks="EpochCacheWellFormed",
 )
 def _assign_never_evicts(epochs: Ints, starts: Ints, epoch: int, start: int) -> int:
+    # UNDEFINED: the cache has the entry already, and nothing is appended.
     if rules.assign_keeps(epochs, starts, epoch, start) == rules.UNDEFINED:
         return rules.UNDEFINED
     return len(epochs)
@@ -328,6 +333,7 @@ def _joins_at_epoch_start(leo: int, hw: int, epoch_start: int) -> bool:
     "may_join_isr", says="a follower joins the ISR one record early", resembles="KAFKA-15221", breaks="IsrCompleteness"
 )
 def _joins_one_low(leo: int, hw: int, epoch_start: int) -> bool:
+    # rules.may_join_isr with a log end that is one higher.
     return leo + 1 >= hw and leo + 1 >= epoch_start
 
 
@@ -339,7 +345,7 @@ def _joins_one_low(leo: int, hw: int, epoch_start: int) -> bool:
     shown=RevealingModel(Bounds(2, 1, 1, 0, max_waiting=1)),
 )
 def _deposed_and_acknowledges(hw: int, required: int, leads: bool, too_few: bool) -> tuple[bool, int]:
-    # A follower knows no ISR, so it is not asked whether that is too small either.
+    # As if it still led. A follower knows no ISR, so it is not asked whether that is too small either.
     return rules.produce_response(hw, required, True, too_few and leads)
 
 
@@ -351,6 +357,7 @@ def _deposed_and_acknowledges(hw: int, required: int, leads: bool, too_few: bool
     shown=RevealingModel(Bounds(2, 1, 0, 0, max_waiting=1)),
 )
 def _acknowledges_at_once(hw: int, required: int, leads: bool, too_few: bool) -> tuple[bool, int]:
+    # As if the high watermark had passed the records.
     return rules.produce_response(max(hw, required), required, leads, too_few)
 
 
@@ -373,6 +380,7 @@ def _refused_and_still_pending(error: int) -> int:
 )
 def _hw_one_high(hw: int, log_end: int, leos: Ints, counted: Sequence[bool], too_few: bool) -> int:
     right = rules.leader_high_watermark(hw, log_end, leos, counted, too_few)
+    # With too few members in sync the high watermark stays, as in the right rule.
     return right if too_few else min(right + 1, log_end)
 
 

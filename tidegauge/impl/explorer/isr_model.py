@@ -106,6 +106,7 @@ def initial_isr_cluster(bounds: IsrBounds, profile: Profile = FETCH_TRUNCATION, 
     )
     state = IsrCluster(bounds, setup, Partition(LEADER), (0,) * bounds.followers, control)
     state = _read_image(state, state.registration)
+    # Rule 3: every follower has fetched once, so that the leader has recorded a log end of each.
     for f in everybody[1:]:
         state, _ = _serve_fetch(state, f, eligible=False)
     return state
@@ -132,11 +133,12 @@ def _leader_steps(state: IsrCluster) -> Iterator[tuple[Label, IsrCluster]]:
     """Find the leader's own steps: LeaderAppend, ShrinkIsr (it proposes a smaller ISR), ReadMetadata."""
     setup, leader, metadata = state.setup, state.leader, _metadata(state, eligible=False)
     if leader.log.end < state.bounds.max_end:
-        appended, _, _ = partition_.append_records_to_leader(setup, leader, 1, 1, metadata, NOW)
+        appended, _, _ = partition_.append_records_to_leader(setup, leader, 1, acks=1, metadata=metadata, now=NOW)
         yield ("LeaderAppend",), _with_leader(state, appended)
     # One proposal is in flight at a time.
     if state.exchange is None and state.may_change:
         lagging = partition_.out_of_sync_replicas(setup, leader, NOW)
+        # Every nonempty subset of those that are behind may be found lagging together.
         for removed in (subset for size in range(len(lagging)) for subset in combinations(lagging, size + 1)):
             shrunk = _with_leader(state, partition_.prepare_isr_shrink(leader, removed))
             yield ("ShrinkIsr", mask(removed)), _with_proposal(shrunk)
@@ -177,6 +179,7 @@ def _alter_partition_steps(
     if state.setup.rules.proposal_after(response.error) == WAITS_FOR_METADATA:
         # The leader waits for metadata after such a response, so whether it arrives makes no difference.
         lost = arrived = after._replace(exchange=None)
+    # What is in flight is still the request, or now the response.
     else:
         lost, arrived = after, after._replace(exchange=AlterPartitionExchange(response, proposed))
     yield ("HandleAlterPartition", 0), arrived
@@ -200,6 +203,7 @@ def _broker_steps(state: IsrCluster, f: int) -> Iterator[tuple[Label, IsrCluster
         if fenced.images != state.images:
             yield ("FenceBroker", f), fenced
     if state.restarts < state.bounds.max_restarts:
+        # Another process, in the next broker epoch.
         registration = RegisterBrokerRecord(f, control.brokers[f].epoch + 1, control.brokers[f].incarnation + 1)
         registered = replay_records(control, brokers_.broker_registered(control, registration))
         after = _with_registration(state, _unfenced(registered, f))
@@ -207,6 +211,7 @@ def _broker_steps(state: IsrCluster, f: int) -> Iterator[tuple[Label, IsrCluster
 
 
 def _unfenced(control: ReplicationControl, f: int) -> ReplicationControl:
+    """Return the controller's state after it has unfenced broker f."""
     return replay_records(control, brokers_.broker_unfenced(control, f))
 
 
@@ -246,6 +251,7 @@ def _serve_fetch(state: IsrCluster, f: int, *, eligible: bool) -> tuple[IsrClust
     `eligible`: the leader's metadata cache lets f join the ISR.
     """
     end, metadata = state.ends[f - 1], _metadata(state, eligible=eligible)
+    # All records have the leader's epoch; an empty log has no last one.
     request = FetchRequest(f, EPOCH, end, EPOCH if end else UNDEFINED, replica_epoch=state.control.brokers[f].epoch)
     leader, response = partition_.fetch_records(state.setup, state.leader, request, metadata, NOW, max_records=1)
     return _with_leader(state, leader), response.records[-1].last + 1 if response.records else end
@@ -264,6 +270,7 @@ def _with_registration(state: IsrCluster, control: ReplicationControl) -> IsrClu
 
 
 def _put(ends: tuple[int, ...], f: int, end: int) -> tuple[int, ...]:
+    """Return the followers' log ends with another one for follower f."""
     # Followers are numbered from 1.
     return (*ends[: f - 1], end, *ends[f:])
 
@@ -275,8 +282,9 @@ def _put(ends: tuple[int, ...], f: int, end: int) -> tuple[int, ...]:
 def isr_view(state: IsrCluster) -> View:
     """Return the view of a state, as TLC prints it.
 
-    (leader, log ends, broker epochs, exchange, controller, images, committed, restarts, recent). The last is the bit mask of
-    the followers that caught up within the lag limit: 0, for this model has no lag limit.
+    (leader, log ends, broker epochs, exchange, controller, images, committed, restarts, recent). The leader is (log end,
+    high watermark, (ISR, partition epoch), proposed ISR, log ends and broker epochs as it has recorded them); ISRs are bit
+    masks. `recent` is the bit mask of the followers that caught up within the lag limit: 0, for this model has none.
     """
     partition = state.leader
     pending = partition.state.proposed_isr if partition.state.is_inflight else ()

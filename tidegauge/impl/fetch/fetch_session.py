@@ -177,7 +177,7 @@ def maybe_create_session(
         if evicted is None:
             return cache, INVALID_SESSION_ID
         cache = remove_session(cache, evicted)._replace(evictions=cache.evictions + 1)
-    session = FetchSession(cache.next_id, privileged, partitions, uses_topic_ids, now, now)
+    session = FetchSession(cache.next_id, privileged, partitions, uses_topic_ids, created_ms=now, last_used_ms=now)
     return touch_session(cache._replace(next_id=session.id + 1), session, now), session.id
 
 
@@ -196,7 +196,8 @@ def _session_to_evict(cache: FetchSessionCache, now: int, privileged: bool, size
         return oldest.id
     candidates = [s for s in sessions if _is_evictable(cache, s, privileged)]
     least = min(map(evictable_key, candidates), default=None)
-    # A new session must be worth more than one that is in use: a follower's before a consumer's, then the larger one.
+    # A new session must be worth more than one that is in use: a follower's before a consumer's, then the larger one. Its
+    # id is lower than any, so of equals the new one gives way.
     if least is None or (privileged, size, INVALID_SESSION_ID) < least:
         return None
     _, _, session_id = least
@@ -360,7 +361,7 @@ def _incremental_response(
     partitions, reported = session.partitions, []
     for tp, read in reads.items():
         cached, must_respond = maybe_update_response_data(partitions[tp], read)
-        # What got records goes to the end of the session, so that others come first under the byte limit
+        # What got records goes to the end of the session, so that others come first under the byte limit.
         partitions = partitions.put_at_end(tp, cached) if read.records else partitions.put(tp, cached)
         if must_respond:
             reported.append((tp, read))
@@ -393,6 +394,7 @@ def throttled_response(cache: FetchSessionCache, context: FetchContext, throttle
     session = refresh_context(cache, context).session
     if session is None:
         return SessionResponse(NONE, INVALID_SESSION_ID, throttle_ms=throttle_ms)
+    # Another request of the session has come meanwhile.
     error = NONE if session.epoch == context.epoch else INVALID_FETCH_SESSION_EPOCH
     return SessionResponse(error, session.id, throttle_ms=throttle_ms)
 
@@ -461,7 +463,8 @@ def handle_response(handler: FetchSessionHandler, response: SessionResponse) -> 
         return handler._replace(next_metadata=INITIAL if lost else next_close_existing_attempt_new(metadata)), False
     reported, in_session = set(response.reads), set(handler.partitions)
     if metadata.is_full and reported != in_session:
-        # The response to a full request names all that was requested, unless it only throttles and is empty (KIP-219).
+        # The response to a full request names all that was requested; an empty one that only throttles (KIP-219) has nothing
+        # to process.
         return handler._replace(next_metadata=INITIAL), False
     if not reported <= in_session:
         return handler._replace(next_metadata=next_close_existing_attempt_new(metadata)), False

@@ -70,6 +70,7 @@ def add_fetcher_for_partitions(
     AbstractFetcherManager#addFetcherForPartitions. `offsets` are the leaders' answers to ListOffsets, for partitions added
     with a negative offset.
     """
+    # By thread: the partitions that it gets.
     groups: dict[tuple[BrokerEndPoint, int], dict[TopicPartition, InitialFetchState]] = {}
     for tp, initial in added.items():
         groups.setdefault((initial.leader, fetcher_id(tp, manager.num_fetchers)), {})[tp] = initial
@@ -217,6 +218,7 @@ def fetch_future(setup: Setup, future: Fetcher, current: Partition, now: int, ma
     request = fetcher_.build_fetch(FUTURE_LOCAL_REPLICA, future)
     if request is None:
         return future
+    # No metadata cache is read: a future replica joins no ISR.
     _, response = partition_.fetch_records(setup, current, request, (), now, max_records, only_leader=False)
     offsets = ListOffsets(current.log.start, current.log.end)
     in_flight = FetchResponseInFlight(request.current_leader_epoch, request.fetch_offset, response, offsets)

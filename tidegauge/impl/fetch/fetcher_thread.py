@@ -263,6 +263,7 @@ def _store_outcome(
     end the delay, and put the entry at the end.
     """
     entries, failed = done.thread.entries, done.failed
+    # The partition has left the thread: it failed, or was removed.
     if after.entry is None:
         entries = entries.without(tp)
         failed |= {tp} if after.failed else frozenset()

@@ -200,7 +200,7 @@ def truncate_to_high_watermark(setup: Setup, fetcher: Fetcher) -> Fetcher:
     # In 0.11 and 1.0 an entry is added at the log end, so its offset is not the high watermark.
     added_at_log_end = setup.profile.initial_offset == "log-end"
     offset = fetcher.log.hw if added_at_log_end else fetcher.entry.fetch_offset
-    return _truncate(setup, fetcher, fetcher.entry, offset, True)
+    return _truncate(setup, fetcher, fetcher.entry, offset, completed=True)
 
 
 def epoch_to_ask(setup: Setup, fetcher: Fetcher) -> int:
@@ -235,6 +235,7 @@ def truncate_to_epoch_end_offset(
     drops it if the entry is in another epoch by now (KAFKA-7786).
     """
     entry = fetcher.entry
+    # True: it waits for such a response, for only a Truncating entry has asked.
     if entry is None or not setup.rules.accepts_epoch_response(
         entry.current_leader_epoch, True, request_epoch, setup.profile.epoch_responses_checked
     ):
@@ -386,7 +387,7 @@ def append_records_to_follower(
         accepted = log_.without_later_epochs(setup, batches, leader_epoch)
         first, last = accepted[0].base, accepted[-1].last
         # After DeleteRecords or a reset the start may be inside a batch, which the leader sends whole. Only an empty log
-        # can begin there.
+        # (start and end are equal) can begin there.
         if log.end != log.start or not first < log.end <= last:
             raise
         return log_.append_as_follower(setup, log_.truncate_fully_and_start_at(log, first), batches, leader_epoch)
@@ -411,12 +412,13 @@ def fetch_offset_and_truncate(setup: Setup, fetcher: Fetcher, leader_epoch: int,
             "because unclean.leader.election.enable is false"
         )
     log, calls, lag = fetcher.log, fetcher.calls, offsets.latest - offset
+    # In the third case, RESET_TO_LOG_END, the log stays as it is.
     if case == RESET_TO_LEADER_END:
-        calls = (*calls, TruncationCall(offset, True))
+        calls = (*calls, TruncationCall(offset, completed=True))
         log, _ = log_.truncate_to(setup, log, offset)
     # The leader has deleted everything that the follower holds: no record is shared, so the whole log goes.
     elif case == RESET_TO_LEADER_START:
-        calls = (*calls, TruncationCall(offset, None))
+        calls = (*calls, TruncationCall(offset, completed=None))
         log = log_.truncate_fully_and_start_at(log, offset)
     entry = PartitionFetchState(offset, leader_epoch, log_.latest_epoch(setup, log), lag=lag)
     return fetcher._replace(log=log, entry=entry, calls=calls)

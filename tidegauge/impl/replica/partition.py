@@ -89,7 +89,8 @@ def maybe_increment_leader_hw(setup: Setup, partition: Partition, metadata: mess
     # A proposed member may already be in the controller's ISR and be elected next, so it holds the high watermark back
     # (2.7).
     maximal = partition.state.maximal_isr if setup.profile.counts_maximal_isr else partition.state.isr
-    log, all_count = partition.log, not setup.profile.counts_only_eligible
+    # Before KAFKA-15021 (3.6) a replica outside the ISR counted whether it was eligible or not.
+    log, eligibility_ignored = partition.log, not setup.profile.counts_only_eligible
     # Kafka returns before it looks the position up, so a blocked high watermark is not rounded to its batch either.
     if not too_few:
         log = log_.locate_high_watermark(setup, log)
@@ -97,7 +98,7 @@ def maybe_increment_leader_hw(setup: Setup, partition: Partition, metadata: mess
         setup.rules.counts_for_high_watermark(
             r.broker_id in maximal,
             replica_.is_caught_up(setup, r, log.end, now),
-            all_count or is_isr_eligible(setup, partition, r.broker_id, metadata),
+            eligibility_ignored or is_isr_eligible(setup, partition, r.broker_id, metadata),
         )
         for r in partition.remotes
     ]
@@ -240,6 +241,7 @@ def make_leader(
     is_known = was_leader and (leader_epoch, partition_epoch) == (partition.leader_epoch, partition.partition_epoch)
     if is_known and not setup.profile.reads_equal_partition_epoch:
         return partition, False
+    # What is remembered of a replica that stays assigned is kept; a new one begins without anything.
     remote_of = {r.broker_id: r for r in partition.remotes}
     remotes = tuple(remote_of.get(b, Replica(b)) for b in assignment if b != partition.broker_id)
     # Kafka updates the assignment before it notices that the log is missing, and sets the leader after that.
@@ -416,6 +418,7 @@ def fetch_records(
     follower at the log end. Not `update`: a delayed fetch is read again, and its follower's state was updated before. Not
     `only_leader`: a consumer may read from a follower (KIP-392).
     """
+    # None for a consumer, and for a follower that the leader does not have among the replicas.
     entry = remote(partition, request.replica_id)
     error = setup.rules.fetch_error(
         request.current_leader_epoch,
@@ -437,6 +440,7 @@ def fetch_records(
         return partition, messages.FetchResponse(OFFSET_OUT_OF_RANGE)
     if decision == DIVERGING:
         return partition, messages.FetchResponse(NONE, log.hw, log.start, (), epoch, end)
+    # A read that the high watermark bounds looks its position up, which may move it to the base of a batch.
     located = log if isolation is messages.Isolation.LOG_END else log_.locate_high_watermark(setup, log)
     try:
         records = log_.read(located, request.fetch_offset, read_bound(located, isolation), max_records)

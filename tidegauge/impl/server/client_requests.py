@@ -101,7 +101,9 @@ def _respond_or_wait(
         return purgatory.watch_produce(setup, manager, delayed_produce(request, deadline, appended), now)
     responses = FrozenMap((tp, response) for tp, (response, _) in appended.items())
     # With acks=0 there is no response, but the connection of a failed request is closed (KafkaApis#handleProduceRequest).
-    return purgatory.send_response(manager, ProduceResponse(request, responses, acks != 0, acks == 0 and any(failed)))
+    closes_connection = acks == 0 and any(failed)
+    response = ProduceResponse(request, responses, sent=acks != 0, closes_connection=closes_connection)
+    return purgatory.send_response(manager, response)
 
 
 def append_to_local_log(
@@ -117,6 +119,7 @@ def append_to_local_log(
         manager = count_events(manager, tp, total_produce_requests=1)
         error = _topic_error(manager, tp, internal_topics_allowed)
         before = online_partition(manager, tp)
+        # UNDEFINED below: nothing was appended, so there is no last offset.
         if error != NONE or before is None:
             appended = appended.put(tp, (PartitionAppend(error), UNDEFINED))
             continue
@@ -130,7 +133,8 @@ def append_to_local_log(
             batch.transaction,
             batch.producer,
         )
-        # Kafka validates the records before the producer's sequence, so a bad batch hides a producer error.
+        # Kafka validates the records before the producer's sequence, so a bad batch hides a producer error. Other errors,
+        # of the partition, come first.
         if error == NONE or error in PRODUCER_ERRORS:
             error = _batch_error(manager, batch) or error
             if error == errors.MESSAGE_TOO_LARGE:
@@ -270,7 +274,7 @@ def delete_records(
     for tp, offset in offsets.items():
         manager, response, requested = _delete(setup, manager, tp, offset, internal_topics_allowed)
         deleted = deleted.put(tp, (response, requested))
-    # No partition has to wait for a follower.
+    # No partition has to wait for a follower: each has failed, or its low watermark is there already.
     if not any(r.error == NONE and r.low_watermark < requested for r, requested in deleted.values()):
         responses = FrozenMap((tp, response) for tp, (response, _) in deleted.items())
         return purgatory.send_response(manager, messages.DeleteRecordsResponse(request, responses))

@@ -124,11 +124,13 @@ def _status(manager: ReplicaManager, tp: TopicPartition, fetch: PartitionFetch) 
     """
     hosted = manager.hosted.get(tp)
     offset = fetch.request.fetch_offset
+    # No log to look it up in. The fetch has an error then, and does not wait.
     if hosted is None:
         return manager_.FetchStatus(fetch, offset, offset)
     log = hosted.partition.log
-    position = log_.batch_base_at(log, offset)
-    position = offset if position is None else position
+    batch_base = log_.batch_base_at(log, offset)
+    # An offset that the segments do not reach stands for itself.
+    position = offset if batch_base is None else batch_base
     return manager_.FetchStatus(fetch, position, log_.segment_of(log, position), log.hw)
 
 
@@ -163,7 +165,7 @@ def _read(
         fetch.request,
         manager.metadata,
         now,
-        EVERYTHING,
+        max_records=EVERYTHING,
         isolation=params.isolation,
         update=update,
         only_leader=params.only_leader,
@@ -190,6 +192,7 @@ def find_preferred_read_replica(
     # The leader itself is in that rack.
     if manager.racks.get(manager.broker_id) == params.rack:
         return None
+    # In the order in which they are preferred, the best one last.
     candidates = [
         (replica.log_end, replica.last_caught_up_time - now, replica.broker_id)
         for replica in partition.remotes

@@ -125,6 +125,7 @@ def _make_leader(
     """Make this broker the leader of one partition; add that to `done`, the outcome of the batch so far."""
     manager, changed, errors, _ = done
     before, error = _with_log(setup, manager, tp, change)
+    # Its log directory is offline: so is the partition from now on.
     if error == KAFKA_STORAGE_ERROR:
         return RoleChangeResult(manager_.mark_offline(manager, tp), changed, errors.put(tp, error))
     after, became_leader = partition_.make_leader(
@@ -265,6 +266,7 @@ def apply_delta(setup: Setup, manager: ReplicaManager, changes: PartitionChanges
     ReplicaManager#applyDelta. No controller or broker epoch is compared: the metadata log has an order. A registration of
     which only the ISR changed comes here, too.
     """
+    # True: stopped, and deleted as well.
     deleted = FrozenMap(
         (tp, True) for tp, c in changes.items() if manager.broker_id not in c.replicas and tp in manager.hosted
     )

@@ -68,4 +68,5 @@ def _entries(text: str, name: str, fields: tuple[str, ...]) -> list[list[str]]:
 
 
 def _is_number(text: str) -> bool:
+    """Return whether a text is an optional minus and ASCII digits."""
     return text.removeprefix("-").isdecimal() and text.isascii()

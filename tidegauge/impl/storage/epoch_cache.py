@@ -56,7 +56,7 @@ def _store_truncation(setup: Setup, cache: EpochCache, memory: EpochEntries) -> 
     """Replace the entries in memory by those that a truncation leaves; write them now, or queue the write."""
     # Since KAFKA-16541 the fsync is left to the scheduler; a crash before it brings the entries back.
     if setup.profile.cache_truncation_queued:
-        return EpochCache(memory, cache.disk, True)
+        return EpochCache(memory, cache.disk, queued=True)
     return _write_through(cache, memory)
 
 
@@ -128,7 +128,7 @@ def clear_and_flush(cache: EpochCache) -> EpochCache:
 
 def flush(cache: EpochCache) -> EpochCache:
     """Run the queued write: memory as it is now goes to disk. LeaderEpochFileCache#writeToFile."""
-    return EpochCache(cache.memory, cache.memory, False) if cache.queued else cache
+    return EpochCache(cache.memory, cache.memory, queued=False) if cache.queued else cache
 
 
 def reload(setup: Setup, cache: EpochCache) -> EpochCache:
@@ -139,7 +139,7 @@ def reload(setup: Setup, cache: EpochCache) -> EpochCache:
     memory = EMPTY
     for epoch, start in cache.disk.pairs():
         memory = _with_entry(setup, memory, epoch, start)
-    return EpochCache(memory, cache.disk, False)
+    return EpochCache(memory, cache.disk, queued=False)
 
 
 def latest_epoch(setup: Setup, cache: EpochCache) -> int:

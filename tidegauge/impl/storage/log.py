@@ -198,6 +198,7 @@ def truncate_to(setup: Setup, log: Log, offset: int) -> tuple[Log, bool]:
     return log._replace(
         start=min(offset, log.start),
         end=offset,
+        # Before 2.4 a truncation left the high watermark where it was.
         hw=setup.rules.high_watermark_after_truncation(log.hw, offset) if setup.profile.truncation_lowers_hw else log.hw,
         # A high watermark that comes down to the new log end has its position: the segment written to.
         hw_segment=segments[-1] if log.hw >= offset else log.hw_segment,
@@ -219,6 +220,7 @@ def truncate_fully_and_start_at(log: Log, offset: int, log_start: int | None = N
         start=start,
         end=offset,
         hw=max(offset, start),
+        # At the new log end its position is known.
         hw_segment=offset if start <= offset else UNDEFINED,
         batches=(),
         cache=epoch_cache.clear_and_flush(log.cache),

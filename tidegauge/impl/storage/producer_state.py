@@ -84,8 +84,10 @@ def check_sequence(setup: Setup, batches: tuple[Batch, ...], producer: Producer,
     if producer.epoch > entry.epoch:
         return OUT_OF_ORDER_SEQUENCE_NUMBER if producer.base_sequence != 0 else NONE, None
     last = last_sequence(producer.base_sequence, records)
-    for base, batch in entry.batches:
-        if (base, last_sequence(base, batch.last - batch.base + 1)) == (producer.base_sequence, last):
+    # The same first and last sequence number: the batch was sent again.
+    for base_sequence, batch in entry.batches:
+        retained = base_sequence, last_sequence(base_sequence, batch.last - batch.base + 1)
+        if retained == (producer.base_sequence, last):
             return NONE, batch
     # 1.0.0 and 1.0.1 took every sequence below the remembered ones for a duplicate, also one that was never written, unless
     # it ends at 0.

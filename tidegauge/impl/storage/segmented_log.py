@@ -274,7 +274,8 @@ def _append(setup: Setup, log: SegmentedLog, batches: tuple[Batch, ...], size_of
     # The new segment starts at the first batch, which after compaction may be above the log end.
     if should_roll(log.config, log.segments[-1], sized, now):
         log = roll(log, now, batches[0].base)
-    written, _ = log_.append_as_follower(setup, log.log, batches, max(b.epoch for b in batches))
+    # With the highest of their own epochs as leader epoch none of them is left out a second time.
+    written, _ = log_.append_as_follower(setup, log.log, batches, leader_epoch=max(b.epoch for b in batches))
     active = append_batches(log.config, log.segments[-1], sized)
     return log._replace(log=written, segments=(*log.segments[:-1], active))
 
@@ -372,7 +373,10 @@ def _count_deletable(log: SegmentedLog, condition: Callable[[LogSegment, int], b
 
 
 def _breaching_log_start(log: SegmentedLog, _now: int) -> int:
-    """Return how many of the oldest segments end at or below the log start; the active one stays."""
+    """Return how many of the oldest segments end at or below the log start; the active one stays.
+
+    UnifiedLog#deleteLogStartOffsetBreachedSegments.
+    """
     return min(_count_deletable(log, lambda _, end: end <= log.log.start), len(log.segments) - 1)
 
 
@@ -395,7 +399,10 @@ def _breaching_size(log: SegmentedLog, _now: int) -> int:
 
 
 def _breaching_age(log: SegmentedLog, now: int) -> int:
-    """Return how many of the oldest segments have only records older than retention.ms."""
+    """Return how many of the oldest segments have only records older than retention.ms.
+
+    UnifiedLog#deleteRetentionMsBreachedSegments.
+    """
     if log.config.retention_ms < 0:
         return 0
     return _count_deletable(log, lambda segment, _: now - segment.largest_timestamp > log.config.retention_ms)

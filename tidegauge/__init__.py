@@ -89,4 +89,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
+    """Return the names of the library too, which are in `globals` only after their first use."""
     return sorted({*globals(), *__all__})

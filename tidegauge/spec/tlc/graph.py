@@ -253,10 +253,8 @@ def view_of(state: Mapping[str, Any]) -> View:
         for b in order
     )
     controller = state["controller"]
-    registration: View = (
-        *(index(controller["leader"]), controller["epoch"]),
-        *(mask(controller["isr"]), mask(controller["live"])),
-    )
+    leader, epoch = index(controller["leader"]), controller["epoch"]
+    registration: View = (leader, epoch, mask(controller["isr"]), mask(controller["live"]))
     if "elr" in state and "waiting" not in state:  # in models with clients the variables of ELR never change
         reborn = tuple(mask(state["reborn"][b]) for b in order)
         registration = (*registration, mask(state["elr"]), index(state["lastLeader"]), mask(state["clean"]), reborn)
@@ -353,7 +351,7 @@ def simulate(
     the same runs with the same version of TLC. Raises SpecError when TLC does not simulate.
     """
     _groups(model)  # refuses a model without views
-    # Each tried step is printed with its source (PrintStep): a simulation does not take up states one by one.
+    # Each tried step is printed with its source (PrintStep): the model's own Next is simulated, without PrintSource.
     config = reporting(model.config(**constants))
     if brokers is not None:
         config = config.with_constants(Broker=named_brokers(brokers))

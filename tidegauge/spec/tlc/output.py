@@ -336,7 +336,7 @@ class TlcTranscript:
 def _counts(text: str) -> StateCounts:
     """Return the numbers of "... states generated, ... distinct states found, ... states left on queue".
 
-    -1 where the text does not have these three, as that of a simulation.
+    -1 where the text does not have these three.
     """
     numbers = list(map(_int, _COUNTED.findall(text)))
     return StateCounts(*numbers[:2]) if len(numbers) == 3 else StateCounts(-1, -1)

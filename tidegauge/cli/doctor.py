@@ -1,4 +1,8 @@
-"""tidegauge doctor: what this machine has, and what to do about the rest."""
+"""tidegauge doctor: what this machine has, and what to do about the rest.
+
+A *finding* here is a program or package that was looked for: whether it is present, its version and place or what to do, and
+what needs it.
+"""
 
 import argparse
 import platform
@@ -103,6 +107,7 @@ def run(args: argparse.Namespace) -> int:
     )
     findings = (
         *examine(),
+        # `find_maven` gives the path of mvn, None where there is none.
         MachineFinding("Maven", maven is not None, maven or "no mvn on PATH", maven_needed_for),
         # The compiled library is preloaded into a driven process, which works on Linux only.
         *([MachineFinding("C compiler", *_compiles(), compiler_needed_for)] if sys.platform == "linux" else []),

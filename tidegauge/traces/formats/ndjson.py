@@ -186,7 +186,7 @@ class LineReader:
             self.problem(None, "a Config line and events", "an empty file", "check that the source wrote anything")
 
     def next_file(self) -> None:
-        """Go on with another file, whose lines follow those of this one: a log that was rotated."""
+        """Go on with another file, or with this one from its beginning: its lines follow those read so far."""
         if unended := self.bound.end():
             self.line(unended, last=True)
         self.bytes = self.lines = 0

@@ -154,7 +154,7 @@ def _traces(data: "bytes | mmap.mmap") -> list[_Trace]:
         named = _NAMED.fullmatch(data, first, last)
         before, name_bytes, after = named.groups() if named else (data[first:last], b"", b"")
         name = name_bytes.decode() or f"trace-{len(traces) + 1}"
-        # (config, topic-partition)
+        # A pair: the config and the topic-partition.
         config = configs.get((before, after))
         if config is None:
             line = _config_line(data[first:last])

@@ -240,7 +240,10 @@ def _path(source: str | os.PathLike[str]) -> str:
 
 
 def _profile(profile: str | None, release: str | Mapping[int, str] | None) -> str | None:
-    """Return the name of the profile to judge by, None for that of the input; releases by broker become "1=...,2=..."."""
+    """Return the name of the profile to judge by, None for that of the input: a release's is release-3.9.1.
+
+    Releases by broker become 1=release-3.9.1,2=release-4.3.1.
+    """
     if profile is not None and release is not None:
         raise UsageError(f"expected a profile or a release, seen both, {profile} and {release}; leave one out")
     if isinstance(release, Mapping):

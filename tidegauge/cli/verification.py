@@ -120,7 +120,7 @@ def _export(chosen: "Sequence[Model]", args: argparse.Namespace) -> int:
     folder = directory(args.export)
     wrong = 0
     for model in chosen:
-        # Only a run that breaks an invariant ends in a state that a judge can be shown.
+        # Only a run that breaks an invariant (TLC's safety failure) ends in a state that a judge can be shown.
         if not args.name and model.expect != "safety failure":
             continue
         try:

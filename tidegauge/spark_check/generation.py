@@ -44,7 +44,8 @@ class Order:
     parts: int = 4
 
     def __post_init__(self) -> None:
-        spellable(self.parts)  # raises for what is no power of two
+        """Raise UsageError for a number of parts that is no power of two."""
+        spellable(self.parts)
 
     def share(self, part: int) -> int:
         """Return how many walks a part has, counted from 0: all parts have them in equal shares, but for rounding."""

@@ -44,6 +44,7 @@ class Columns:
     missing: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def __len__(self) -> int:
+        """Return the number of rows."""
         return len(self.event)
 
 
@@ -195,6 +196,7 @@ class Distinct:
     missing: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def __len__(self) -> int:
+        """Return the number of events."""
         return len(self.rows)
 
     def expanded(self) -> Columns:

@@ -292,6 +292,7 @@ def premise_groups(bounded: tuple[Group, ...]) -> tuple[Group, ...]:
         lemmas = [lemma for group in bounded for lemma in group.lemmas]
         return [result for lemma in lemmas for result in no_premise_is_idle(lemma, namespace)]
 
+    # No lemmas of their own: `run` gives the results. The method, "removal", is only printed; heavy groups start first.
     return (
         Group("needed", "every premise of every lemma is needed", (), "removal", weight=10, run=no_premise_of_any_is_idle),
         Group("removals", "convergence fails without each of its premises", (), "removal", weight=10, run=removals_refute),

@@ -187,6 +187,7 @@ class LineReader:
 
     def next_file(self) -> None:
         """Go on with another file, or with this one from its beginning: its lines follow those read so far."""
+        # What waits is the last line of the old file, without its end.
         if unended := self.bound.end():
             self.line(unended, last=True)
         self.bytes = self.lines = 0

@@ -39,7 +39,7 @@ def bounds_of(model: Model, **constants: int) -> Bounds:
         cfg.number("MaxEpoch"),
         cfg.number("MaxCrash"),
         cfg.number("MaxFetch"),
-        # Most models have no such constant: they delete nothing.
+        # Most models have none of these constants and substitutions: they delete nothing, give up no request, and so on.
         max_start=cfg.number("MaxStart", default=0),
         keeps_in_flight=cfg.substitutions.get("LeftInFlight") == "KeepsInFlight",
         max_abandoned=cfg.number("MaxAbandoned", default=0),

@@ -352,7 +352,8 @@ def _chunks(table: EdgeTable, steps: int, seed: int, part: int, parts: int) -> I
     chunk = 0
     while True:
         # Half the walks of a chunk are aimed, each at the next edge.
-        yield draw(table, CHUNK, steps, np.random.default_rng((seed, part, chunk)), chunk * CHUNK // 2, part, parts)
+        rng, first_aim = np.random.default_rng((seed, part, chunk)), chunk * CHUNK // 2
+        yield draw(table, CHUNK, steps, rng, first_aim, part, parts)
         chunk += 1
 
 

@@ -10,8 +10,8 @@ it is dropped.
 learned; `s.hist(e, o)`, the epoch of the record at o in the log of epoch e's leader, which ends at `s.hist_end(e)`;
 `s.asked(e, b)`, the highest log end at which b has fetched in e; `s.remote(e, b)`, what the leader of e has recorded of it;
 `s.view(e, b)`, b is in the ISR that this leader knows, and `s.proposed(e, b)` in the one that it asks for; `s.status(e)`,
-what has become of that request. `s.shown` is the high watermark of an epoch's leader, `s.shown_from` the epoch in which it
-was reached, `s.origin(b)` that in which b's was. `s.cap(e)` bounds what the leader of e can still commit, as `s.witness(e)`,
+what has become of that request. `s.shown` is the high watermark of an epoch's leader, `s.deleted` its log start, and
+`s.shown_from` the epoch in which the former was reached, `s.origin(b)` that in which b's was. `s.cap(e)` bounds what the leader of e can still commit, as `s.witness(e)`,
 a broker it needs, has moved on.
 
 The members are functions. `replace` of a state sets some of them anew: `changed(f, *arguments, to=value)` is f with another

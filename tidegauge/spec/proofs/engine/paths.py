@@ -141,7 +141,7 @@ class ProofPath:
         return value
 
     def integer(self, name: str, low: int | None = None, show: bool = True) -> Any:
-        """Return a fresh integer, unbounded above, with the lower bound `low`, None for none. `show`: counter-models do."""
+        """Return a fresh integer with the lower bound `low`, None for none. `show`: whether counter-models show it."""
         value = z3.Int(name)
         self.variables.append(value)
         if low is not None:

@@ -133,6 +133,7 @@ def epoch_step(path: ProofPath, leader_entries: int, follower_entries: int, resp
     path.goal("the truncation is not above the log end", target <= follower.log_end)
     path.goal("nothing common is truncated", common.is_kept(target))
     path.goal("done exactly at the common prefix", z3.Implies(done, common.is_reached(target)))
+    # Below the higher of two log starts nothing can be compared, so there the offset itself may differ.
     same_start = leader.log_start == follower.log_start
     path.goal(
         "with one log start, done exactly at the common prefix, to the offset",

@@ -50,6 +50,7 @@ class SymbolicLog:
     log_end: Any
 
     def __len__(self) -> int:
+        """Return the number of cache entries."""
         return len(self.epochs)
 
     def epoch_at(self, offset: Any) -> Any:

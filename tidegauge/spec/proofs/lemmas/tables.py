@@ -190,7 +190,7 @@ def divergence_table(path: ProofPath, entries: int) -> None:
     too_low = fetch_offset < log.log_start
     # An epoch newer than the whole cache: OffsetsForLeaderEpoch would have no response (row L3).
     unanswered = z3.And(z3.Not(absent), all_of(e < last for e in log.epochs))
-    # The response as one term: the rows are disjoint, so their order does not matter.
+    # The response as one term: one row holds (`expected_response`), so neither their order nor the first values matter.
     response_epoch: Any = last
     response_end: Any = log.log_end
     for row in expected_response(log, last):

@@ -130,7 +130,8 @@ def server(root: Path) -> "MCPServer":
         how = CheckOptions(release and f"{RELEASE}{release}", situations=True)
         # In one process, as in `judged`.
         try:
-            coverage = as_json(coverage_of(exercised_by_check(path, check_in_parallel([str(resolved)], how, 1))))
+            report = check_in_parallel([str(resolved)], how, processes=1)
+            coverage = as_json(coverage_of(exercised_by_check(path, report)))
         except TidegaugeError as error:
             raise ToolError(str(error)) from error
         shares = {name: f"{share['exercised']} of {share['total']}" for name, share in coverage["shares"].items()}

@@ -174,7 +174,10 @@ def files_in(paths: Iterable[str | AnyPath]) -> list[str]:
 
 
 def paths_in(paths: Iterable[str | AnyPath]) -> list[AnyPath]:
-    """Return the same files as path objects; one of a URI that was listed has the status of the listing."""
+    """Return the files, and the .parquet files in the directories, each once, as path objects.
+
+    A file at a URI that comes from a listing has the status that the listing gave.
+    """
     by_name: dict[str, AnyPath] = {}
     for path in map(to_path, paths):
         inside = path.glob("*.parquet") if path.is_dir() else [path]

@@ -239,6 +239,7 @@ def removals_refute(namespace: Mapping[str, Any], max_entries: int) -> list[Goal
     `max_entries` is not used: two entries are always enough.
     """
     del max_entries
+    # A goal is called by the lemma it belongs to, here "without", and by what is removed.
     results = []
     for removal, chosen in REMOVALS.items():
         for mode in modes_of(removal):

@@ -376,6 +376,7 @@ def _runs(tried: StepReporter, max_steps: int, result: TlcResult) -> Iterator[Be
     def run() -> Behaviour:
         """Return the run collected so far: `path` has the numbers of its states, `label_numbers` those of the labels."""
         states, labels = tried.graph.states, tried.graph.labels
+        # TLC may have taken a step more than were asked for (simulate).
         return Behaviour(
             "",  # no property fails
             tuple(states[s] for s in path[: max_steps + 1]),

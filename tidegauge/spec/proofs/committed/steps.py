@@ -11,8 +11,8 @@ learned; `s.hist(e, o)`, the epoch of the record at o in the log of epoch e's le
 `s.asked(e, b)`, the highest log end at which b has fetched in e; `s.remote(e, b)`, what the leader of e has recorded of it;
 `s.view(e, b)`, b is in the ISR that this leader knows, and `s.proposed(e, b)` in the one that it asks for; `s.status(e)`,
 what has become of that request. `s.shown` is the high watermark of an epoch's leader, `s.deleted` its log start, and
-`s.shown_from` the epoch in which the former was reached, `s.origin(b)` that in which b's was. `s.cap(e)` bounds what the leader of e can still commit, as `s.witness(e)`,
-a broker it needs, has moved on.
+`s.shown_from` the epoch in which the former was reached, `s.origin(b)` that in which b's was. `s.cap(e)` bounds what the
+leader of e can still commit, as `s.witness(e)`, a broker it needs, has moved on.
 
 The members are functions. `replace` of a state sets some of them anew: `changed(f, *arguments, to=value)` is f with another
 value at one place, a lambda one that differs at many. `path.forall(variables, formula, trigger)` assumes a statement about
@@ -134,6 +134,7 @@ def learn(path: ProofPath, s: ClusterState) -> ClusterState:
         hist_end=changed(s.hist_end, epoch, to=s.log_end(b)),
         known_version=changed(s.known_version, epoch, to=version),
         view=lambda e, r: z3.If(e == epoch, s.image(e, version, r), s.view(e, r)),
+        # Not forgotten: those of the epoch that it knew before.
         remote=lambda e, r: z3.If(z3.And(e == epoch, z3.Not(forgets)), s.remote(last, r), s.remote(e, r)),
         deleted=changed(s.deleted, epoch, to=s.log_start(b)),
         shown=changed(s.shown, epoch, to=hw),
@@ -378,6 +379,7 @@ def reset(path: ProofPath, s: ClusterState) -> ClusterState:
         log_end=changed(s.log_end, f, to=target),
         # A log has all the records it ever had: those below its new start are the leader's.
         record=lambda x, o: z3.If(z3.And(x == f, o < target), s.hist(epoch, o), s.record(x, o)),
+        # A high watermark is never below its log start, and the leader's was not either when it reported this one.
         hw=changed(s.hw, f, to=target),
         origin=changed(s.origin, f, to=s.shown_from(epoch)),
     )

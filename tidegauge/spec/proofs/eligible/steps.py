@@ -136,7 +136,8 @@ def no_broker(_: Any) -> Any:
 def below_min_isr(path: ProofPath, size: Any, minimum: Any, premise: ElectionPremise, name: str) -> Any:
     """State that an ISR of `size` members is below the min ISR `minimum`, by the rule; always true without the `premise`.
 
-    `name` is that of the use, for the fresh number of replicas.
+    Without it the controller is one that does not look at min ISR here. `name` is that of the use, for the fresh number of
+    replicas.
     """
     if path.drops(premise):
         return z3.BoolVal(True)

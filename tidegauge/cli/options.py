@@ -98,6 +98,7 @@ def chosen_profile(args: argparse.Namespace) -> str | None:
 
 def _release_profile(text: str) -> str:
     """Return the name of a release's profile; for "1=3.4.1", where 1 is a broker's id, with "1=" before it."""
+    # `node` and `equals` are empty where the text has no broker's id.
     node, equals, release = text.rpartition("=")
     lines = [line for lines_of_major in RELEASE_LINES for line in lines_of_major]
     for line in lines:

@@ -318,6 +318,7 @@ class Reader:
                 raise self._bad_group(index, f"rows from 0 to {size - 1}", f"{rows.min()} to {rows.max()}")
             self._refuse_epochs(index, int(np.diff(self._table.epochs_at)[rows].sum()))
             return Distinct(with_starts(self._table, starts), rows)
+        # The wide layout: the other columns of numbers are fields.
         event, node = ints.pop("event"), ints.pop("node")
         wrong = self._wrong(event, node, ints)
         if wrong is not None:

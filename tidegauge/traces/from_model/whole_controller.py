@@ -189,7 +189,10 @@ class _Reports:
             self.events.append(report(b, "BecomeFollower", **epochs, leader=node_id(partition.leader_id)))
 
     def _lost(self, b: int, event: str, *, loses_disk: bool) -> None:
-        """Add the event, Crash or Stop, after which a replica has none until it starts again; none if it is not loaded."""
+        """Add the event, Crash or Stop, after which the replica on b has no events until it starts again.
+
+        Nothing is added where b has no replica of this topic id.
+        """
         if b in self.loaded:
             self.loaded.discard(b)
             self.events.append(report(b, event, **({"clean": True} if event == "Stop" else {})))
@@ -227,6 +230,7 @@ def _altered(before: ControlledCluster, b: int, error: int, after: ControlledClu
     proposal = {"peer": node_id(b), **epochs, "isr": proposed, "error": error}
     yield Event(node=CONTROLLER, event="AlterPartition", fields=proposal)
     yield from _changes(before, after)
+    # An accepted leader reads its new ISR from metadata, in a step of its own; a refused one gets none.
     if error != NONE:
         yield report(b, "HandleAlterPartitionResponse", isr=None, partition_epoch=None, error=error)
 

@@ -379,7 +379,7 @@ def reset(path: ProofPath, s: ClusterState) -> ClusterState:
         log_end=changed(s.log_end, f, to=target),
         # A log has all the records it ever had: those below its new start are the leader's.
         record=lambda x, o: z3.If(z3.And(x == f, o < target), s.hist(epoch, o), s.record(x, o)),
-        # A high watermark is never below its log start, and the leader's was not either when it reported this one.
+        # Raised, or lowered, to the new log start, which the leader's high watermark had reached.
         hw=changed(s.hw, f, to=target),
         origin=changed(s.origin, f, to=s.shown_from(epoch)),
     )
@@ -509,6 +509,7 @@ def new_cluster(path: ProofPath) -> ClusterState:
     s, first = any_cluster(), path.integer("first")
     zero, no = z3.IntVal(0), z3.BoolVal(False)
     path.assume(z3.And(s.brokers > 0, first >= 0, first < s.brokers))
+    # Any other member may be anything: records of empty logs, histories of epochs that have not begun.
     return replace(
         s,
         current=zero,

@@ -289,6 +289,7 @@ def new_registration(path: ProofPath) -> RegistrationState:
     s, first = any_registration(), path.integer("first", low=0)
     zero, no = z3.IntVal(0), z3.BoolVal(False)
     path.assume(s.replica(first))
+    # Any other member may be anything, as the size of the ISR, min ISR, and what leaders know that have not begun.
     return replace(
         s,
         current=zero,

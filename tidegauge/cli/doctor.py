@@ -51,9 +51,9 @@ def _package(name: str, needed_for: str) -> MachineFinding:
     from importlib.metadata import PackageNotFoundError, version
 
     try:
-        return MachineFinding(name, True, version(name), needed_for)
+        return MachineFinding(name, present=True, says=version(name), needed_for=needed_for)
     except PackageNotFoundError:
-        return MachineFinding(name, False, "not installed", needed_for)
+        return MachineFinding(name, present=False, says="not installed", needed_for=needed_for)
 
 
 def _java() -> str:
@@ -74,9 +74,9 @@ def _tlc() -> str:
 def _try(name: str, look: Callable[[], str], needed_for: str) -> MachineFinding:
     """Return the finding on a program: present with what `look` returns, or missing with the message that it raises."""
     try:
-        return MachineFinding(name, True, look(), needed_for)
+        return MachineFinding(name, present=True, says=look(), needed_for=needed_for)
     except SpecError as problem:
-        return MachineFinding(name, False, str(problem), needed_for)
+        return MachineFinding(name, present=False, says=str(problem), needed_for=needed_for)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -66,10 +66,10 @@ def report_of(run: SparkRun, how: CheckOptions) -> Report:
 
 def _input(run: SparkRun, path: str, how: CheckOptions) -> CheckedInput:
     """Return what the report says of the Parquet file `path`, from the rows of its row groups."""
-    # Its footer could not be read: an input with a problem, and nothing judged (no traces, no events).
+    # Its footer could not be read: an input with a problem, and nothing judged.
     if path not in run.heads:
         rules = rule_verdicts({rule: RuleTally() for rule in RULE_IDS})
-        return CheckedInput(path, "Parquet", 0, 0, (run.unreadable[path],), rules=rules)
+        return CheckedInput(path, "Parquet", traces=0, events=0, problems=(run.unreadable[path],), rules=rules)
     rows = [row for row in run.rows if row.path == path]
     config = run.heads[path].config
     # What the source says that it lacks as a whole.

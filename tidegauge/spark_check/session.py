@@ -220,6 +220,7 @@ def _environment(master: str, java_home: Path) -> Iterator[None]:
 
     On a cluster PYSPARK_PYTHON stays as its operator has set it (rule 6).
     """
+    # SAFE_PATH_VARIABLE keeps the current directory off the path of Python's modules.
     variables = {"JAVA_HOME": str(java_home), "PYSPARK_DRIVER_PYTHON": sys.executable, **SAFE_PATH_VARIABLE}
     if _is_local(master):
         variables["PYSPARK_PYTHON"] = sys.executable

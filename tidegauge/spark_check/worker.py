@@ -333,6 +333,5 @@ def _row(task: Task, group: RowGroup, **parts: Any) -> ResultRow:
 
 def unreadable_row(path: str, fingerprint: str, problem: Problem) -> ResultRow:
     """Return the one result row of a file whose footer cannot be read, so that no row group of it is known."""
-    # Index -1, no rows, no traces.
-    no_group = RowGroup(path, -1, 0, 0, 0)
+    no_group = RowGroup(path, index=-1, rows=0, first_trace=0, traces=0)
     return _malformed(Task(fingerprint, (no_group,)), no_group, problem)

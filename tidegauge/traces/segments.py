@@ -600,7 +600,8 @@ def read(path: Path, records: bool = True, after: int | None = None) -> Segment:
                 _unpack(path, out)
                 return parse(FileBytes(out), records, after)
         except UnpackingError as error:
-            return Segment((), 0, SegmentProblem(0, "a complete gzip file", str(error.strerror)))
+            fault = SegmentProblem(position=0, expected="a complete gzip file", seen=str(error.strerror))
+            return Segment(batches=(), valid_bytes=0, fault=fault)
     with path.open("rb") as file:
         return parse(FileBytes(file), records, after)
 

@@ -176,6 +176,7 @@ def _run(
 
     `on_line` gets each line that the spec prints; None: it prints none. `stop` ends the process when it is set.
     """
+    # To a file: a pipe that nobody reads would fill up and stop the JVM.
     with (work / "stderr").open("w+", encoding="utf-8", errors="replace") as stderr:
         with subprocess.Popen(
             command,

@@ -371,7 +371,10 @@ class _NodePositions(dict[Any, int]):
         super().__init__({UNKNOWN: UNKNOWN, None: -1} | {node: at for at, node in enumerate(config.nodes)})
 
     def __missing__(self, nodes: object) -> int:
-        """Return the mask of a tuple of nodes, and keep it. Raises KeyError for a node that the config lacks."""
+        """Return the mask of a tuple of nodes that is not in the dict yet, and keep it.
+
+        Raises KeyError for a node that the config lacks.
+        """
         if not isinstance(nodes, tuple):
             raise KeyError(nodes)
         self[nodes] = mask(self[node] for node in nodes)

@@ -331,6 +331,7 @@ class SeenHashes:
     def add(self, hashes: Hashes) -> Flags:
         """Add `hashes`; return which of them are new, with only the first of equal ones."""
         new = np.zeros(len(hashes), dtype=np.bool_)
+        # The distinct hashes, sorted, and where each occurs first.
         values, first = np.unique(hashes, return_index=True)
         new[first] = True
         for run in self._runs:

@@ -113,6 +113,7 @@ def _return_of(state: list[str], entered: bool | None = None) -> ast.stmt:
 
 def _function(body: list[ast.stmt], arguments: list[str]) -> Callable[..., Any]:
     """Return a function of these parameters with this body, in which `len`, `min` and `max` work on symbolic values."""
+    # Plain positional parameters, and nothing else that a function may have.
     parameters = ast.arguments([], [ast.arg(a) for a in arguments], None, [], [], None, [])
     return types.FunctionType(_code_of(ast.FunctionDef("piece", parameters, body, [], None)), symbolic_rules({}))
 

@@ -167,7 +167,7 @@ class ProofPath:
         self.solver.add(statement)
 
     def boolean(self, name: str) -> Any:
-        """Return a fresh truth value."""
+        """Return a fresh truth value, which counter-models show."""
         value = z3.Bool(name)
         self.truths.append(value)
         self.shown.append((name, value))

@@ -228,25 +228,27 @@ def any_truncation_table(path: ProofPath, _: int) -> None:
         """State that the rule takes this row, truncates at this offset, and is done or not."""
         return z3.And(row == number, target == offset, z3.BoolVal(completed) == done)
 
-    path.goal("T1: no response truncates at the fetch offset", z3.Implies(t1, row_is(1, fetch_offset, True)))
-    path.goal("T2: a response without epoch is the truncation", z3.Implies(t2, row_is(2, capped, True)))
-    path.goal("T3: an epoch newer than the follower's cache is the truncation", z3.Implies(t3, row_is(3, capped, True)))
+    path.goal("T1: no response truncates at the fetch offset", z3.Implies(t1, row_is(1, fetch_offset, completed=True)))
+    path.goal("T2: a response without epoch is the truncation", z3.Implies(t2, row_is(2, capped, completed=True)))
+    path.goal(
+        "T3: an epoch newer than the follower's cache is the truncation", z3.Implies(t3, row_is(3, capped, completed=True))
+    )
+    older = row_is(5, lower(log.start(0), leader_end, log.log_end), completed=True)
     path.goal(
         "T5: an epoch older than the follower's cache truncates at its first start",
-        z3.Implies(
-            z3.And(reached, leader_epoch < log.epoch(0)), row_is(5, lower(log.start(0), leader_end, log.log_end), True)
-        ),
+        z3.Implies(z3.And(reached, leader_epoch < log.epoch(0)), older),
     )
     at = an_entry(path, log)
     own_end = z3.If(at + 1 < log.size, log.start(at + 1), log.log_end)
+    shared = row_is(5, lower(own_end, leader_end, log.log_end), completed=True)
     path.goal(
         "T5: a shared epoch is truncated at the lower of its two ends",
-        z3.Implies(z3.And(reached, leader_epoch == log.epoch(at)), row_is(5, lower(own_end, leader_end, log.log_end), True)),
+        z3.Implies(z3.And(reached, leader_epoch == log.epoch(at)), shared),
     )
     gap = z3.And(reached, at + 1 < log.size, log.epoch(at) < leader_epoch, leader_epoch < log.epoch(at + 1))
     path.goal(
         "T4: an epoch the follower never saw cuts off everything newer, and asks again",
-        z3.Implies(gap, row_is(4, lower(log.start(at + 1), log.log_end), False)),
+        z3.Implies(gap, row_is(4, lower(log.start(at + 1), log.log_end), completed=False)),
     )
     path.goal("the truncation is not above the log end", z3.Implies(z3.Not(t1), target <= log.log_end))
 

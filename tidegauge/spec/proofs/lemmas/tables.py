@@ -124,26 +124,29 @@ def truncation_table(path: ProofPath, entries: int) -> None:
         """State that the rule takes this row, truncates at this offset, and is done or not."""
         return z3.And(row == number, target == offset, z3.BoolVal(completed) == done)
 
-    path.goal("T1: no response truncates at the fetch offset", z3.Implies(t1, row_is(1, fetch_offset, True)))
-    path.goal("T2: a response without epoch is the truncation", z3.Implies(t2, row_is(2, capped, True)))
-    path.goal("T3: an epoch newer than the follower's cache is the truncation", z3.Implies(t3, row_is(3, capped, True)))
+    path.goal("T1: no response truncates at the fetch offset", z3.Implies(t1, row_is(1, fetch_offset, completed=True)))
+    path.goal("T2: a response without epoch is the truncation", z3.Implies(t2, row_is(2, capped, completed=True)))
+    path.goal(
+        "T3: an epoch newer than the follower's cache is the truncation", z3.Implies(t3, row_is(3, capped, completed=True))
+    )
     if log.epochs:
         below = z3.And(answered, leader_epoch < log.epochs[0])
         path.goal(
             "T5: an epoch older than the follower's cache truncates at its first start",
-            z3.Implies(below, row_is(5, lower(log.starts[0], leader_end, log.log_end), True)),
+            z3.Implies(below, row_is(5, lower(log.starts[0], leader_end, log.log_end), completed=True)),
         )
     for i, e in enumerate(log.epochs):
         own_end = log.starts[i + 1] if i + 1 < entries else log.log_end
+        row_5 = row_is(5, lower(own_end, leader_end, log.log_end), completed=True)
         path.goal(
             "T5: a shared epoch is truncated at the lower of its two ends",
-            z3.Implies(z3.And(answered, leader_epoch == e), row_is(5, lower(own_end, leader_end, log.log_end), True)),
+            z3.Implies(z3.And(answered, leader_epoch == e), row_5),
         )
         if i + 1 < entries:
             gap = z3.And(answered, e < leader_epoch, leader_epoch < log.epochs[i + 1])
             path.goal(
                 "T4: an epoch the follower never saw cuts off everything newer, and asks again",
-                z3.Implies(gap, row_is(4, lower(log.starts[i + 1], log.log_end), False)),
+                z3.Implies(gap, row_is(4, lower(log.starts[i + 1], log.log_end), completed=False)),
             )
     path.goal("the truncation is not above the log end", z3.Implies(z3.Not(t1), target <= log.log_end))
     path.goal("the truncation is not negative", target >= 0)

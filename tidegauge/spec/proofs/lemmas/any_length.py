@@ -233,17 +233,17 @@ def any_truncation_table(path: ProofPath, _: int) -> None:
     path.goal(
         "T3: an epoch newer than the follower's cache is the truncation", z3.Implies(t3, row_is(3, capped, completed=True))
     )
-    older = row_is(5, lower(log.start(0), leader_end, log.log_end), completed=True)
+    at_first_start = row_is(5, lower(log.start(0), leader_end, log.log_end), completed=True)
     path.goal(
         "T5: an epoch older than the follower's cache truncates at its first start",
-        z3.Implies(z3.And(reached, leader_epoch < log.epoch(0)), older),
+        z3.Implies(z3.And(reached, leader_epoch < log.epoch(0)), at_first_start),
     )
     at = an_entry(path, log)
     own_end = z3.If(at + 1 < log.size, log.start(at + 1), log.log_end)
-    shared = row_is(5, lower(own_end, leader_end, log.log_end), completed=True)
+    at_lower_end = row_is(5, lower(own_end, leader_end, log.log_end), completed=True)
     path.goal(
         "T5: a shared epoch is truncated at the lower of its two ends",
-        z3.Implies(z3.And(reached, leader_epoch == log.epoch(at)), shared),
+        z3.Implies(z3.And(reached, leader_epoch == log.epoch(at)), at_lower_end),
     )
     gap = z3.And(reached, at + 1 < log.size, log.epoch(at) < leader_epoch, leader_epoch < log.epoch(at + 1))
     path.goal(

@@ -137,10 +137,10 @@ def truncation_table(path: ProofPath, entries: int) -> None:
         )
     for i, e in enumerate(log.epochs):
         own_end = log.starts[i + 1] if i + 1 < entries else log.log_end
-        row_5 = row_is(5, lower(own_end, leader_end, log.log_end), completed=True)
+        at_lower_end = row_is(5, lower(own_end, leader_end, log.log_end), completed=True)
         path.goal(
             "T5: a shared epoch is truncated at the lower of its two ends",
-            z3.Implies(z3.And(answered, leader_epoch == e), row_5),
+            z3.Implies(z3.And(answered, leader_epoch == e), at_lower_end),
         )
         if i + 1 < entries:
             gap = z3.And(answered, e < leader_epoch, leader_epoch < log.epochs[i + 1])

@@ -73,9 +73,9 @@ class Cfg(NamedTuple):
         return (*self.invariants, *self.properties)
 
     def number(self, name: str, default: int | None = None) -> int:
-        """Return the constant of that name, `default` where there is none. Raises SpecError when it is no number.
+        """Return the constant of that name, `default` where there is none.
 
-        Also where there is no such constant, and no default.
+        Raises SpecError when it is no number, and where there is neither a constant nor a default.
         """
         value = self.constants.get(name, "no such constant" if default is None else str(default))
         if not re.fullmatch(r"-?\d+", value):
@@ -206,11 +206,12 @@ def parse_cfg(text: str, where: str = "cfg") -> Cfg:
         elif keyword in _LISTS:
             while tokens.follows("name"):
                 lists[_LISTS[keyword]].append(tokens.take("a name", "name"))
-        # A second INIT would silently replace the first.
+        # Once only: a second INIT would silently replace the first.
         elif keyword in _SINGLE and _SINGLE[keyword] not in single:
             single[_SINGLE[keyword]] = tokens.take("a name", "name")
         else:
             raise tokens.refuse("a keyword that Tidegauge's models use, SPECIFICATION, INIT, NEXT, SYMMETRY and VIEW once")
+    # By the names of the fields, which come from _SINGLE and _LISTS.
     parts: dict[str, Any] = {**single, **{field: tuple(names) for field, names in lists.items()}}
     return Cfg(where, _comment(text), constants=constants, substitutions=substitutions)._replace(**parts)
 

@@ -188,7 +188,7 @@ def _file_system(root: str) -> tuple[FileSystem, str]:
 
 @contextmanager
 def _as_os_error() -> Iterator[None]:
-    """Raise OSError instead of Arrow's own errors; the one for an unknown scheme is a ValueError."""
+    """Raise OSError instead of Arrow's own errors, which are of many classes: for an unknown scheme it is a ValueError."""
     try:
         yield
     except pa.ArrowException as error:

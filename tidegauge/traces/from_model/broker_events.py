@@ -344,8 +344,8 @@ def become_follower(src: View, label: Label, dst: View, profile: str) -> Iterato
     yield report(
         index, "BecomeFollower", leader=views.node_id(after.leader), leader_epoch=after.epoch, leo=before.leo, hw=before.hw
     )
-    # With hw-only ReplicaManager#makeFollowers truncates; later versions leave it to the fetcher thread. A model whose thread
-    # truncates in a step of its own leaves it, too: the role is TRUNCATING until then.
+    # With hw-only ReplicaManager#makeFollowers truncates; later versions leave it to the fetcher thread. A model whose
+    # thread truncates in a step of its own leaves it, too: the role is TRUNCATING until then.
     if profile_of(profile, index).name == HW_ONLY and after.role != views.TRUNCATING:
         yield _truncated(index, before, after)
     yield from _sent(src, dst, index)

@@ -80,6 +80,7 @@ def run(args: argparse.Namespace) -> int:
         # `dial` connects to the broker, and to no other host unless --follow-metadata allows it.
         dial = staying_with(place[0], secured(args.timeout, security), follow_metadata=args.follow_metadata)
         settings = {"patience": PATIENCE * args.timeout, "follow_metadata": args.follow_metadata}
+        # Of the two functions that print, the first gets progress and the second warnings, which --quiet does not silence.
         try:
             results = probe(dial, place, seed, checks, silent if args.quiet else aside, aside, heed, **settings)
         except InterruptedRunError as ended:

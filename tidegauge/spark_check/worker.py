@@ -147,6 +147,7 @@ def _content_hash(file: AnyPath, status: Any) -> str:
             with file.open("rb") if isinstance(file, Path) else file.opened() as content:
                 while piece := content.read(PIECE):
                     hashed.update(piece)
+        # Gone since it was listed: the caller leaves it out.
         except FileNotFoundError:
             raise
         except OSError:

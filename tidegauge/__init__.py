@@ -79,6 +79,7 @@ _PLACES = {
 
 def __getattr__(name: str) -> object:
     """Load a name of the library at its first use (PEP 562)."""
+    # The package of that name, which can be called.
     if name == "drive":
         return import_module("tidegauge.drive")
     if name not in _PLACES:
@@ -89,4 +90,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
+    """Return the names of the library too, which are in `globals` only after their first use."""
     return sorted({*globals(), *__all__})

@@ -50,6 +50,7 @@ class Cause:
     at: str
 
     def __str__(self) -> str:
+        """Return the step in words, and its place where it has one."""
         return f"{self.says}   [{self.at}]" if self.at else self.says
 
 
@@ -156,6 +157,7 @@ class Report:
     _judged: JudgedReport = field(repr=False, compare=False)
 
     def __str__(self) -> str:
+        """Return the report as `tidegauge check` prints it."""
         return as_text(self._judged)
 
     def to_dict(self) -> dict[str, Any]:
@@ -175,6 +177,7 @@ class Report:
         from tidegauge.conformance.report.html import write_html  # noqa: PLC0415  Jinja takes a tenth of a second to load
 
         out = directory(os.fspath(folder))
+        # Each is written beside its place and renamed when it is complete; a link of that name is replaced, not followed.
         for name, write in (("check.json", write_json), ("check.xml", write_junit), ("index.html", write_html)):
             with replacing(out / name, follow=False) as file:
                 write(self._judged, file)
@@ -216,12 +219,13 @@ def check(
         raise UsageError("check: expected broker logs to select topics or times from, seen a trace; leave one of them out")
     # A bundle is unpacked to paths of its own, and says which part of the logs it was made of.
     with opened(paths) as (inputs, bundled_part):
+        # What the caller selects, else the part of the logs that a bundle says.
         how = CheckOptions(_profile(profile, release), layout, selection or bundled_part)
         reports = [check_in_parallel(inputs, how, processes)] if inputs else []
         if traces:
             reports.append(check_parts([part_of_traces(traces)], how))
         judged = reports[0] if len(reports) == 1 else merge_reports(reports, how.explained)
-        # A story is about lines of files: traces in memory have none.
+        # What happened, as lines of logs tell: traces in memory have no lines.
         story = story_of(inputs, selection=how.selection) if inputs else None
         return _view(judged if story is None else replace(judged.with_story(story), files=tuple(files_at(inputs))))
 
@@ -236,7 +240,10 @@ def _path(source: str | os.PathLike[str]) -> str:
 
 
 def _profile(profile: str | None, release: str | Mapping[int, str] | None) -> str | None:
-    """Return the name of the profile to judge by, None for that of the input; releases by broker become "1=...,2=..."."""
+    """Return the name of the profile to judge by, None for that of the input: a release's is release-3.9.1.
+
+    Releases by broker become 1=release-3.9.1,2=release-4.3.1.
+    """
     if profile is not None and release is not None:
         raise UsageError(f"expected a profile or a release, seen both, {profile} and {release}; leave one out")
     if isinstance(release, Mapping):
@@ -245,7 +252,10 @@ def _profile(profile: str | None, release: str | Mapping[int, str] | None) -> st
 
 
 def _view(judged: JudgedReport) -> Report:
-    """Return the public report on what was judged, made from the JSON of `check --json`."""
+    """Return the public report on what was judged, made from the JSON of `check --json`.
+
+    The fields of its classes are named as the keys of the JSON, but for those that are set by hand here.
+    """
     data = as_json(judged)
     return Report(
         verdict=data["verdict"],
@@ -293,6 +303,7 @@ class UnreadableError(TidegaugeError):
     """Something of an input could not be read; `problems` has all of it, and `traces` what was read in spite of it."""
 
     def __init__(self, problems: Sequence[str], traces: Sequence[Trace]) -> None:
+        """Take the problems, at least one, of which the first becomes the message."""
         more = f" (and {len(problems) - 1:,} more)" if len(problems) > 1 else ""
         super().__init__(f"{problems[0]}{more}")
         self.problems, self.traces = tuple(problems), tuple(traces)
@@ -310,6 +321,7 @@ def read(*paths: str | os.PathLike[str], layout: str | None = None) -> tuple[Tra
     >>> tg.check(trace).verdict
     'PASS'
     """
+    # by_line: read at once, large NDJSON has no names of traces and no places of events. A reading is (batches, problems).
     readings = [read_whole(_path(path), layout, by_line=True) for path in paths]
     traces = tuple(trace for batches, _ in readings for batch in batches for trace in traces_of(batch))
     problems = [str(problem) for _, problems in readings for problem in problems]

@@ -2,7 +2,9 @@
 
 The input is judged in one of three ways: complete inputs in processes of this machine, inputs on Spark (--spark), and an
 input that grows (--follow, with or without --spark). All give a `Report`. `aside` prints to standard error, `echo` to
-standard output. The packages are imported where they are used: --help must not wait for them.
+standard output, `silent` nothing. The packages are imported where they are used: --help must not wait for them. A *bundle*
+is one file with parts of logs, which `opened` unpacks: it gives the paths to judge instead, and which part of the logs
+(`selection`) the bundle was made of. A *situation* is what an event was about, counted for a report on coverage.
 """
 
 import argparse
@@ -90,7 +92,9 @@ def _run(args: argparse.Namespace, stack: ExitStack) -> int:
         # Of a pipe a copy is made: it is read twice, by the judge and by the story of what happened.
         sources = [(path, stack.enter_context(open_input(path))) for path in paths]
         paths = [BundledPath(str(copy.path), copy.name) if copy.path != Path(path) else path for path, copy in sources]
+    # What the user selects, else the part of the logs that a bundle says.
     selected = chosen_selection(args) or selection
+    # --results has the coverage too, but with --spark, where it is a directory of rows.
     how = CheckOptions(
         chosen_profile(args), args.layout, selected, situations=bool(args.coverage or (args.results and not args.spark))
     )
@@ -131,8 +135,10 @@ def _run(args: argparse.Namespace, stack: ExitStack) -> int:
         from tidegauge.conformance.report.junit import write_junit
 
         for name, write in (("check.json", write_json), ("check.xml", write_junit), ("index.html", write_html)):
+            # Written beside its place and renamed; a link of that name is replaced, not followed.
             with replacing(out / name, follow=False) as file:
                 write(report, file)
+        # With --json the output is the report alone.
         if not args.json:
             echo(f"reports: {out / 'index.html'}, check.json, check.xml")
     if args.coverage or (args.results and not args.spark):
@@ -190,7 +196,10 @@ def _followed(
 def _on_spark(
     args: argparse.Namespace, how: "CheckOptions", say: Callable[[str], None], note: Callable[[str], None]
 ) -> "Report":
-    """Follow a directory on Spark and return the report. Raises UsageError for options that do not go with that."""
+    """Follow a directory on Spark and return the report. Raises UsageError for options that do not go with that.
+
+    `say` prints failures, `note` all other news.
+    """
     if len(args.path) != 1:
         raise UsageError(f"check --spark --follow: expected one directory, seen {len(args.path)} paths")
     for name, option in LOG_OPTIONS.items():

@@ -9,6 +9,7 @@ from tidegauge.util.errors import UsageError
 LANGUAGES = {"python": "python adapter.py", "go": "./broker", "javascript": "node adapter.js"}
 """The languages that there is an example in, and what starts its adapter."""
 BUILT_BY = {"go": "go build -o broker . && "}
+"""What is typed before the adapter can be started, in a language that is compiled."""
 PLACES = {"watermark.yml": ".github/workflows/watermark.yml"}
 """Where a file of an example belongs in a repository; every other one stays at its top."""
 
@@ -26,6 +27,7 @@ def init_command(args: argparse.Namespace) -> int:
     from tidegauge.util.files import directory
 
     folder = directory(args.folder)
+    # The files of the example, by the place that each gets below the folder.
     shipped = (resources("tidegauge") / "drive" / "examples" / args.language).iterdir()
     files = {PLACES.get(file.name, file.name): file for file in shipped if file.is_file()}
     # Nothing of the user's is overwritten.

@@ -1,4 +1,8 @@
-"""tidegauge doctor: what this machine has, and what to do about the rest."""
+"""tidegauge doctor: what this machine has, and what to do about the rest.
+
+A *finding* here is a program or package that was looked for: whether it is present, its version and place or what to do, and
+what needs it.
+"""
 
 import argparse
 import platform
@@ -47,9 +51,9 @@ def _package(name: str, needed_for: str) -> MachineFinding:
     from importlib.metadata import PackageNotFoundError, version
 
     try:
-        return MachineFinding(name, True, version(name), needed_for)
+        return MachineFinding(name, present=True, says=version(name), needed_for=needed_for)
     except PackageNotFoundError:
-        return MachineFinding(name, False, "not installed", needed_for)
+        return MachineFinding(name, present=False, says="not installed", needed_for=needed_for)
 
 
 def _java() -> str:
@@ -70,9 +74,9 @@ def _tlc() -> str:
 def _try(name: str, look: Callable[[], str], needed_for: str) -> MachineFinding:
     """Return the finding on a program: present with what `look` returns, or missing with the message that it raises."""
     try:
-        return MachineFinding(name, True, look(), needed_for)
+        return MachineFinding(name, present=True, says=look(), needed_for=needed_for)
     except SpecError as problem:
-        return MachineFinding(name, False, str(problem), needed_for)
+        return MachineFinding(name, present=False, says=str(problem), needed_for=needed_for)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -103,6 +107,7 @@ def run(args: argparse.Namespace) -> int:
     )
     findings = (
         *examine(),
+        # `find_maven` gives the path of mvn, None where there is none.
         MachineFinding("Maven", maven is not None, maven or "no mvn on PATH", maven_needed_for),
         # The compiled library is preloaded into a driven process, which works on Linux only.
         *([MachineFinding("C compiler", *_compiles(), compiler_needed_for)] if sys.platform == "linux" else []),

@@ -5,6 +5,12 @@ a release or a checkout (--kafka). A *case* or path is a sequence of steps from 
 take every local step of a model's state graph. A *profile* is the switches of one generation of the protocol, by which the
 reference behaves. A *finding* (F1 .. F13) is a bug of Kafka that this project found. The functions take the parsed options,
 `args`; those that drive something print their results and return the exit code.
+
+A profile has a name: `profile_named` finds it by that, `release-4.1.1` (RELEASE before the number) is that of a release, and
+SAFE that of a broker that is not Kafka. `reference(profile)` is the reference, with whose reports those of a node are
+compared. `node.capabilities` is what the node has said of itself, its name among that. A *run* (`DriveRun`) has the
+differences that were found (`played.differences`: of each the case, and at which step), and the exit code. A *transcript* is
+what a `Recorder` kept of a run. `progress` prints a line while work goes on.
 """
 
 import argparse
@@ -161,7 +167,7 @@ def run(args: argparse.Namespace) -> int:
     from tidegauge.impl.profiles import SAFE
     from tidegauge.impl.releases import RELEASE, profile_named
 
-    # Without a named profile: the one of the build's release, SAFE for an adapter.
+    # Without a named profile: the one of the build's release; an adapter's broker is not Kafka, and gets SAFE.
     profile_name = chosen_profile(args)
     expected = profile_named(profile_name or (SAFE.name if build is None else f"{RELEASE}{build.release}"))
     # The note of a build says why it has the profile of that release, where its version names none.
@@ -195,20 +201,22 @@ def _one_broker(
 
     with _broker(args, build) as node:
         progress(f"{node.capabilities.name} speaks the contract")
-        # A broker that has repaired a bug of its generation is right: it is compared with that generation repaired.
+        # A broker that has repaired a bug of its generation is right: it is compared with that generation repaired. Short
+        # paths, played before the others, show which bugs it has repaired.
         repairs = unsafe_or_repaired.ask(node, expected)
         profile = expected.without(repairs.repaired)
         paths = chosen_paths(_choice(args), node.capabilities, profile, progress)
         # A scenario is shown with its reports, which only a recorder keeps.
         recorder = Recorder(paths.cases) if args.record or paths.named else None
         # Only a process of Kafka has a log that the suite knows; an adapter's log is its own.
-        lines = getattr(node, "log_lines", lambda _: ())
+        log_lines_of = getattr(node, "log_lines", lambda _: ())
         notes = (*notes, *paths.coverage, *unsafe_or_repaired.report_lines(repairs, expected))
-        drive_run = drive(node, paths.cases, reference(profile), notes, recorder, progress, lines)
+        drive_run = drive(node, paths.cases, reference(profile), notes, recorder, progress, log_lines_of)
         recorded = recorder.recorded() if recorder is not None else ()
         if args.record:
             write(Path(args.record), BROKER_FORMAT, node.capabilities, profile.name, recorded)
     reports = dict(recorded)
+    # The scenarios that --scenario names, step by step; those of --scenarios only where one differs.
     for scenario in paths.named:
         echo(shown_text(scenario, reports[scenario.case], node.capabilities.name))
     differs_at = {difference.case: difference.at for difference in drive_run.played.differences}
@@ -227,6 +235,7 @@ def _one_broker(
             recordings.report_coverage(exercised, args.coverage)
         if args.results:
             write_results(results_of_run(drive_run, exercised, profile, args.target), args.results)
+    # In a job of GitHub's, lines that it shows beside the code.
     if on_github():
         for line in annotations(drive_run.name, [failure.text for failure in drive_run.failures]):
             echo(line)
@@ -261,6 +270,7 @@ def _cluster(args: argparse.Namespace, progress: Callable[[str], None]) -> int:
     _refuse_beside_cluster(args)
     # Before a broker is started: raises for a name that is no finding.
     is_controlled = bool(args.finding) and needs_controller(args.finding)
+    # Each build once, by its name on the command line, which may be there several times.
     builds = {name: build_of(name) for name in dict.fromkeys(args.cluster)}
     with ExitStack() as until_done:
         # Brokers of one build share a process: each path is played on a partition of its own there.
@@ -274,6 +284,7 @@ def _cluster(args: argparse.Namespace, progress: Callable[[str], None]) -> int:
             )
             for name in args.cluster
         ]
+        # The adapter is the last broker of the cluster, with the profile that it was given.
         if args.command:
             adapter = until_done.enter_context(StdioNode(args.command, args.timeout))
             expected = profile_named(chosen_profile(args) or SAFE.name)
@@ -285,6 +296,7 @@ def _cluster(args: argparse.Namespace, progress: Callable[[str], None]) -> int:
         profiles = ",".join(f"{node}={member.reference.profile.name}" for node, member in enumerate(members, 1))
         controller = profiles_named(profiles, range(1, len(members) + 1)).controller
         models = [member.model for member in members]
+        # Only a finding that needs a controller drives one.
         controller_run: DriveRun[Any] | None = None
         if args.finding:
             node, opening = None, None
@@ -294,10 +306,12 @@ def _cluster(args: argparse.Namespace, progress: Callable[[str], None]) -> int:
                 node = until_done.enter_context(ControllerNode(builds[args.cluster[0]]))
                 opening = node.opening()
             finding = finding_path(args.finding, models, controller, opening)
+            # A finding may need fewer brokers than there are: one case for each.
             run = play_cluster(members[: len(finding.path.cases)], [finding.path], progress)
             # The controller plays its part of the path apart from the brokers.
             if node is not None and finding.control is not None:
                 case, model = finding.control, controller_reference(controller)
+                # No notes, and no recorder.
                 controller_run = drive(node, [case], model, (), None, progress, node.log_lines)
             head = finding_text(run, finding.control_steps)
         else:
@@ -321,6 +335,7 @@ def _refuse_beside_cluster(args: argparse.Namespace) -> None:
     besides = ("kafka", "jars", "controller", "smoke", "cover", "graph", "scenarios", "scenario", "record", "badge")
     others = ("baseline", "summary", "junit", "export_junit", "coverage", "results")
     seen = [name for name in (*besides, *others) if getattr(args, name)]
+    # The adapter, if there is one, counts as a broker.
     if seen or (chosen_profile(args) and not args.command) or len(args.cluster) + bool(args.command) < 2:
         raise UsageError(
             "drive: expected --cluster with two brokers or more, the adapter behind -- among them, besides --walks, --seed "
@@ -330,7 +345,7 @@ def _refuse_beside_cluster(args: argparse.Namespace) -> None:
 
 
 def _choice(args: argparse.Namespace) -> "Choice":
-    """Return which paths the options choose for a broker."""
+    """Return which paths the options choose for a broker: graphs to cover, walks, scenarios; none named is the cover."""
     from tidegauge.drive.paths.graphs import ON_THE_WIRE, USUAL
     from tidegauge.drive.paths.selection import Choice
 
@@ -362,6 +377,7 @@ def _against_baseline(args: argparse.Namespace, build: "KafkaBuild", progress: C
     from tidegauge.drive.runner.compare import text_of
     from tidegauge.impl.releases import RELEASE, profile_named
 
+    # The paths are made for the generation of the baseline, not for that of the changed build.
     before = build_of(args.baseline)
     profile = profile_named(chosen_profile(args) or f"{RELEASE}{before.release}")
     notes: list[str] = [before.note] if before.note else []
@@ -401,7 +417,8 @@ def _compare(args: argparse.Namespace) -> int:
     from tidegauge.drive.runner.compare import Comparison, compare, text_of
     from tidegauge.drive.runner.transcript import BROKER, CONTROLLER, place_named, read
 
-    # Nothing is driven, so every option that says what to drive, on which paths, or what to write of it is refused.
+    # Nothing is driven, so every option that says what to drive, on which paths, or what to write of it is refused: by its
+    # attribute of `args`.
     paths = ("smoke", "cover", "graph", "walks", "scenarios", "scenario")
     written = ("record", "export_junit", "badge", "coverage", "results", "summary", "junit")
     others = ("command", "kafka", "jars", "baseline", *paths, *written)
@@ -410,6 +427,7 @@ def _compare(args: argparse.Namespace) -> int:
         raise UsageError(
             f"drive: expected --compare alone, or with --controller; seen {', '.join(seen)} besides; leave these out"
         )
+    # Where recordings of that kind lie, and how their transcripts are read.
     kind, form = (CONTROLLER, CONTROLLER_FORMAT) if args.controller else (BROKER, BROKER_FORMAT)
     comparison: Comparison[Any] = compare(*(read(place_named(name, kind), form) for name in args.compare))
     echo(text_of(comparison))
@@ -440,6 +458,7 @@ def _export_findings(args: argparse.Namespace) -> int:
             f"--export-junit: expected it with --scenario and --kafka RELEASE alone; seen {', '.join(seen)} besides; leave "
             "these out"
         )
+    # The test is written for the classes of a release.
     release = args.kafka or LATEST
     for path in write([finding_test(name, release) for name in args.scenario], Path(args.export_junit)):
         echo(f"wrote {path}")
@@ -478,6 +497,7 @@ def _controller(
     with ControllerNode(build) as node:
         opening = node.opening()
         progress(f"{node.capabilities.name} leads, metadata.version {opening.metadata_version}, time is {node.time}")
+        # The paths, and lines on what they exercise, which are printed before the result.
         cases, lines = _controller_paths(args, node, profile)
         recorder = Recorder(cases) if args.record else None
         drive_run = drive(node, cases, reference(profile), notes, recorder, progress, node.log_lines)
@@ -515,8 +535,10 @@ def _controller_paths(
     from tidegauge.drive.controller.reference import unseen
     from tidegauge.drive.controller.walks import OUT_OF_REACH, refusal_cases, usual_cases, walks
 
+    # `opening` is how the cluster begins on every path: its metadata.version, with ELR or without.
     graphs, opening = args.graph or (MODELS if args.cover else ()), node.opening()
     covers = {name: cover_of(name, profile, opening) for name in graphs}
+    # Walks that --walks asks for, or those of the usual run.
     walk_count = args.walks or (0 if args.scenarios or graphs else CONTROLLER_WALKS)
     is_usual = not (args.walks or args.scenarios or graphs)
     if is_usual:
@@ -546,6 +568,7 @@ def _controller_paths(
 
 def _refuse_combinations(args: argparse.Namespace) -> None:
     """Raise UsageError for options that do not go together, before jars are fetched or a broker is started."""
+    # An adapter with --kafka is refused later (_broker).
     drives_kafka = bool(args.kafka) and not args.command
     if args.finding:
         raise UsageError("drive: expected --finding with --cluster; seen it alone; add --cluster 4.3.1 4.3.1 4.3.1")

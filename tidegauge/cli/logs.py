@@ -38,7 +38,9 @@ def story_command(args: argparse.Namespace) -> int:
     with ExitStack() as stack:
         # A bundle is unpacked, and says which part of the logs it was made of.
         inputs, selection = stack.enter_context(opened(args.path))
+        # Of standard input and of pipes, which cannot be read twice, copies are made.
         paths = [stack.enter_context(open_input(path)).path for path in inputs]
+        # Progress is for a person, not for the log of a CI job.
         echo_progress = aside if sys.stderr.isatty() and not args.quiet else silent
         story = story_of(paths, echo_progress, chosen_selection(args) or selection)
     if args.json:
@@ -70,6 +72,7 @@ def bundle_command(args: argparse.Namespace) -> int:
     from tidegauge.util.files import refuse_unnamed
     from tidegauge.util.untrusted_text import visible
 
+    # An empty path would be taken for the current directory.
     for path in args.path:
         refuse_unnamed(path)
     missing = [path for path in args.path if not Path(path).exists()]

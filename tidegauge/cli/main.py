@@ -160,16 +160,19 @@ def guarded(command: Callable[[], int]) -> int:
         if TRACEBACK in os.environ:
             raise
         aside(f"tidegauge: {sentence(raised)}")
+        # What was printed before may still wait to be written to a reader that is gone.
         return BAD if flushed() else nobody_reads(BAD)
 
 
 def sentence(raised: Exception) -> str:
     """Write an exception as a sentence: what was expected, what was seen, what to do."""
+    # Our own errors are sentences.
     if isinstance(raised, TidegaugeError):
         return str(raised)
     if isinstance(raised, ModuleNotFoundError) and (package := (raised.name or "").split(".")[0]) in EXTRAS:
         return f"expected the package {raised.name}, seen none; run: pip install 'tidegauge[{EXTRAS[package]}]'"
     if isinstance(raised, OSError):
+        # A rename has two names of files.
         where = " ".join(map(str, filter(None, (raised.filename, raised.filename2)))) or "a file"
         seen = raised.strerror or raised
         return f"expected to read or write {where}, seen {seen}; check the path, its permissions and the free space"

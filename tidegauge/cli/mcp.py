@@ -6,6 +6,8 @@ Rules of this file
    starts a program, or connects to a broker.
 2. Texts come from the reports of the library, which has escaped what a log or a trace wrote.
 3. Standard output is the protocol's. A mistake of the caller is an error of its call, and the server goes on.
+
+A *tool* is a function that an agent calls; `ToolError` is what it gets for a mistake. Paths are below the root.
 """
 
 import argparse
@@ -124,9 +126,12 @@ def server(root: Path) -> "MCPServer":
         from tidegauge.impl.releases import RELEASE
 
         resolved = below(path)
+        # The name of the release's profile, None for that of the input; situations are what coverage is counted by.
         how = CheckOptions(release and f"{RELEASE}{release}", situations=True)
+        # In one process, as in `judged`.
         try:
-            coverage = as_json(coverage_of(exercised_by_check(path, check_in_parallel([str(resolved)], how, 1))))
+            report = check_in_parallel([str(resolved)], how, processes=1)
+            coverage = as_json(coverage_of(exercised_by_check(path, report)))
         except TidegaugeError as error:
             raise ToolError(str(error)) from error
         shares = {name: f"{share['exercised']} of {share['total']}" for name, share in coverage["shares"].items()}

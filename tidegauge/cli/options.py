@@ -87,8 +87,10 @@ def chosen_profile(args: argparse.Namespace) -> str | None:
     A release is a profile with every switch as that release had it (`impl.releases`); it is called `release-3.4.1`. Raises
     UsageError for an unknown release.
     """
+    # `profiles_named` refuses unknown names. (): which brokers there are is not known here, so none must have a profile.
     if args.release is None:
         return None if args.profile is None else profiles_named(args.profile, ()).name
+    # One release for all brokers; a list where each broker may have its own (add_profile, `by_broker`).
     if isinstance(args.release, str):
         return _release_profile(args.release)
     return profiles_named(",".join(map(_release_profile, args.release)), ()).name
@@ -96,6 +98,7 @@ def chosen_profile(args: argparse.Namespace) -> str | None:
 
 def _release_profile(text: str) -> str:
     """Return the name of a release's profile; for "1=3.4.1", where 1 is a broker's id, with "1=" before it."""
+    # `node` and `equals` are empty where the text has no broker's id.
     node, equals, release = text.rpartition("=")
     lines = [line for lines_of_major in RELEASE_LINES for line in lines_of_major]
     for line in lines:
@@ -137,6 +140,7 @@ def chosen_bounds(args: argparse.Namespace) -> Iterator[None]:
 
     Environment variables, because processes that the command starts inherit them.
     """
+    # Most commands have none of these options.
     longest = getattr(args, "longest_line", None)
     variables = {} if longest is None else {LONGEST_LINE_VARIABLE: str(longest)}
     variables |= {FOLLOW_LINKS_VARIABLE: "1"} if getattr(args, "follow_links", False) else {}

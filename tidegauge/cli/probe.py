@@ -75,10 +75,12 @@ def run(args: argparse.Namespace) -> int:
         writable(file)
     # New names each time: topics that an earlier run left behind must not be met again.
     seed = secrets.randbits(32) if args.seed is None else args.seed
-    # Ctrl-C waits for a safe point: the topics of the probe must be removed.
+    # Ctrl-C waits for a safe point, where the probe calls `heed`: the topics of the probe must be removed.
     with interruptible() as heed:
+        # `dial` connects to the broker, and to no other host unless --follow-metadata allows it.
         dial = staying_with(place[0], secured(args.timeout, security), follow_metadata=args.follow_metadata)
         settings = {"patience": PATIENCE * args.timeout, "follow_metadata": args.follow_metadata}
+        # Of the two functions that print, the first gets progress and the second warnings, which --quiet does not silence.
         try:
             results = probe(dial, place, seed, checks, silent if args.quiet else aside, aside, heed, **settings)
         except InterruptedRunError as ended:

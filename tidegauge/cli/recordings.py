@@ -56,10 +56,11 @@ def coverage_command(args: argparse.Namespace) -> int:
 
     for place in args.coverage:
         writable(place)
-    first, *others = [read_exercised(Path(file)) for file in args.file]
+    # The first becomes the sum of all.
+    exercised, *others = [read_exercised(Path(file)) for file in args.file]
     for other in others:
-        first.add(other)
-    report_coverage(first, args.coverage)
+        exercised.add(other)
+    report_coverage(exercised, args.coverage)
     return CONFORMS
 
 

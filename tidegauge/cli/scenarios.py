@@ -1,4 +1,8 @@
-"""tidegauge scenario, tidegauge play: a small cluster of the reference."""
+"""tidegauge scenario, tidegauge play: a small cluster of the reference.
+
+A *scenario* is a file of commands to such a cluster with what happens after each; its header claims what it shows. Played
+again, the same must happen.
+"""
 
 import argparse
 import sys

@@ -140,6 +140,7 @@ def generate_command(args: argparse.Namespace) -> int:
     except UsageError:
         raise
     except TidegaugeError as error:
+        # What was explored: the implementation with this profile, and the fault if there is one.
         walker = f"{profile} with {args.fault}" if args.fault else profile
         raise UsageError(
             f"generate: expected states that the specification has, seen that {walker} goes beyond them ({error}); "
@@ -153,7 +154,10 @@ def generate_command(args: argparse.Namespace) -> int:
 
 
 def _on_spark(args: argparse.Namespace) -> int:
-    """Write interleavings on Spark, print how many, and return the exit code."""
+    """Write interleavings on Spark, print how many, and return the exit code. Raises UsageError for other options.
+
+    An *order* says which interleavings to make; each part is one file.
+    """
     if args.simulate or args.fault or args.bound or args.brokers:
         raise UsageError(
             "generate: expected --spark without --simulate, --fault, --bound and --brokers, seen one of them; leave it out"
@@ -173,7 +177,10 @@ def _on_spark(args: argparse.Namespace) -> int:
 
 
 def _simulate(args: argparse.Namespace) -> int:
-    """Write runs of the specification that TLC simulates, print how many, and return the exit code."""
+    """Write runs of the specification that TLC simulates, print how many, and return the exit code.
+
+    `args.bound` has pairs of a bound's name and its value. Raises UsageError for options that are of the implementation.
+    """
     if args.fault or args.profile or args.release:
         raise UsageError(
             "generate: expected --simulate without --fault, --profile and --release, seen one of them; leave it out: the "

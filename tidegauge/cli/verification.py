@@ -97,14 +97,15 @@ def _compare(chosen: "Sequence[Model]", args: argparse.Namespace) -> int:
             "model: expected with --compare the names of models, and neither --export nor --record; seen otherwise; name "
             "one, such as Small"
         )
-    # All first: a model that cannot be compared is refused before the first graph, which may take minutes.
-    pairs = [compared_of(model) for model in chosen]
+    # All first: a model that cannot be compared is refused before the first graph, which may take minutes. Each is the name
+    # of a model, and the profile and bounds by which the implementation is explored.
+    compared_models = [compared_of(model) for model in chosen]
     wrong = 0
-    for pair in pairs:
-        comparison = compare(pair)
+    for compared in compared_models:
+        comparison = compare(compared)
         wrong += comparison.divergence is not None
         outcome = "spec and impl differ" if comparison.divergence else "spec = impl"
-        echo(f"{pair.model}, profile {pair.profile}: {outcome}: {comparison.says}")
+        echo(f"{compared.model}, profile {compared.profile}: {outcome}: {comparison.says}")
     return FAILS if wrong else CONFORMS
 
 
@@ -119,7 +120,7 @@ def _export(chosen: "Sequence[Model]", args: argparse.Namespace) -> int:
     folder = directory(args.export)
     wrong = 0
     for model in chosen:
-        # Only a run that breaks an invariant ends in a state that a judge can be shown.
+        # Only a run that breaks an invariant (TLC's safety failure) ends in a state that a judge can be shown.
         if not args.name and model.expect != "safety failure":
             continue
         try:
@@ -203,6 +204,7 @@ def bugs_arguments(parser: argparse.ArgumentParser) -> None:
 
 def bugs_command(args: argparse.Namespace) -> int:
     """Show which test catches which known bug: the judge on traces, the covers, or the walks of a driven broker."""
+    # `kill_all` tries the tests on each bug; a row of its matrix is a bug and the tests that catch it, or "survives".
     from tidegauge.drive.broker.known_bugs import BUGS, bug_named
     from tidegauge.drive.kill_matrix import (
         ELSEWHERE,

@@ -2,7 +2,10 @@
 
 In: paths of Parquet files and of captures, and the options of `tidegauge check`. Out: a `Report`. A *capture* is a directory
 with the logs of a cluster's nodes. A *row* (`ResultRow`) is what a worker made of one row group of a Parquet file: counts of
-checks per rule (a *tally*), first failures, and a problem where it could not be judged. A *run* (`SparkRun`) has all rows.
+checks per rule (a *tally*), first failures, and a problem where it could not be judged. A *run* (`SparkRun`) has all rows;
+`run.heads` has the footer of each file by its path, `run.unreadable` the problem of each other file, `run.resumed` is how
+many rows an earlier run had left. `how` (`CheckOptions`) are the options of the check: `how.profile` replaces the profile
+that files name, `how.explained` is how many failures to explain, `how.situations` whether to count situations for coverage.
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,6 +45,7 @@ from tidegauge.util.errors import UsageError
 def report_of(run: SparkRun, how: CheckOptions) -> Report:
     """Return the report on a run over Parquet files; `how` are the options of the check."""
     inputs = tuple(_input(run, path, how) for path in run.files)
+    # The tally of each rule over all inputs; an input has a verdict for each rule.
     tallies = {rule: RuleTally() for rule in RULE_IDS}
     for checked_input in inputs:
         tallies = {verdict.rule.id: add_tallies(tallies[verdict.rule.id], verdict.tally) for verdict in checked_input.rules}
@@ -65,10 +69,12 @@ def _input(run: SparkRun, path: str, how: CheckOptions) -> CheckedInput:
     # Its footer could not be read: an input with a problem, and nothing judged.
     if path not in run.heads:
         rules = rule_verdicts({rule: RuleTally() for rule in RULE_IDS})
-        return CheckedInput(path, "Parquet", 0, 0, (run.unreadable[path],), rules=rules)
+        return CheckedInput(path, "Parquet", traces=0, events=0, problems=(run.unreadable[path],), rules=rules)
     rows = [row for row in run.rows if row.path == path]
     config = run.heads[path].config
+    # What the source says that it lacks as a whole.
     missing = tuple(config.extra.get(MISSING, ()))
+    # Rows have only the rules that events called for; a report has all.
     rules = rule_verdicts({rule: RuleTally() for rule in RULE_IDS} | sum_rules(rows))
     events = sum(row.events for row in rows)
     problems = tuple(row.to_problem() for row in rows if row.problem)
@@ -121,12 +127,14 @@ def check_on_spark(
     `results` is a directory for the rows about Parquet: row groups that have a row there already are not judged again.
     """
     inputs = [to_path(path) for path in paths]
+    # Those that are Parquet files or directories of them, and the files.
     parquet_inputs = [path for path in inputs if holds_parquet(path)]
     files = files_in(parquet_inputs)
     # Each other input is a capture, or a directory of captures.
     captures = [
         str(capture.absolute()) for path in inputs if path not in parquet_inputs for capture in captures_in(_on_disk(path))
     ]
+    # A selection of topics or times is made while logs are read.
     if files and how.selection is not None:
         raise UsageError(f"{files[0]}: expected broker logs to select topics or times from, seen Parquet")
     reports = []
@@ -135,6 +143,7 @@ def check_on_spark(
             run = judge_files(spark, files, results, how.profile, situations=how.situations)
             reports.append(report_of(run, how))
         if captures:
+            # None: reports on captures are not kept, so a failed job keeps nothing.
             with task_failures(None):
                 # One task for a capture: the logs of a cluster must be merged in one place.
                 tasks = spark.sparkContext.parallelize(captures, len(captures))
@@ -146,12 +155,14 @@ def holds_parquet(path: AnyPath) -> bool:
     """Return whether a path is a Parquet file, or a directory with .parquet files in it."""
     if path.is_dir():
         return any(path.glob("*.parquet"))
+    # A file of this machine is known by its first bytes; one at a URI by its name, which costs no request.
     return is_parquet(path) if isinstance(path, Path) else path.name.endswith(".parquet")
 
 
 def _on_disk(path: AnyPath) -> Path:
     """Return the path of a capture. Raises UsageError for a URI: readers of logs open paths only."""
     if isinstance(path, ArrowPath):
+        # Files that are no Parquet, or no files at all.
         seen = "none" if path.exists() else "nothing of that name"
         do = "what is no Parquet is taken from a path that every worker can open"
         raise UsageError(f"{path}: expected Parquet files, seen {seen}; {do}")
@@ -159,7 +170,10 @@ def _on_disk(path: AnyPath) -> Path:
 
 
 def judge_capture(path: str, how: CheckOptions) -> Report:
-    """Return the report on the capture at `path`, without the judged traces: Spark would send them to the driver."""
+    """Return the report on the capture at `path`, without the judged traces: Spark would send them to the driver.
+
+    It runs in a worker, as a task.
+    """
     return replace(check([path], how), judged=())
 
 

@@ -21,6 +21,7 @@ from tidegauge.spark_check.packaging import take_machine_code
 if __name__ == "__main__":
     take_machine_code()
     compiled()
+    # The automaton only if its machine code is on disk: else a worker compiles it once its events have paid for that.
     if is_ready():
         prepare()
     gc.collect()

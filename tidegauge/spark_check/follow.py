@@ -10,7 +10,12 @@ Rules of this file
 
 A *batch* is the row groups that one trigger of the Spark query judges. *News* is what is printed while the command runs: a
 failure, a problem, or how much was judged. The *log of arrivals* lists the files that have come (spark_check.source); a
-*look* is one listing of the directory. `how` are the options of the check. A *tally* is the counts of one rule's checks.
+*look* is one listing of the directory. `how` are the options of the check: `how.profile` replaces the profile that files
+name, `how.situations` asks to count situations for coverage. A *tally* is the counts of one rule's checks. A row
+(`ResultRow`) is the result of one row group: tallies by rule, first failures, and a problem where it could not be judged.
+
+`follow` runs the loop: within `source.reading()` it calls `poll` and `wait` until nothing has arrived (`arrived()`) for the
+idle time, or a signal has come (`interrupted`); then `end` and `report`.
 """
 
 import logging
@@ -54,7 +59,7 @@ def follow_on_spark(
     say: Callable[[str], None],
     note: Callable[[str], None],
 ) -> Report:
-    """Judge the Parquet files that arrive in the directory `path` until nothing came for `idle` seconds, or until a signal.
+    """Judge the Parquet files that arrive in the directory `path` until none came for `idle` seconds, or until a signal.
 
     `idle` None: only a signal ends it. `results` is the directory for rows, checkpoint and log of arrivals. `say` prints
     failures, `note` all other news. Raises UsageError for what cannot be followed.
@@ -104,7 +109,7 @@ class ParquetArrivals(Source):
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Start the query, for the block in which the loop of `follow` polls it."""
+        """Start the query, for the block in which the loop of `follow` polls it. Raises SparkFailed if it fails for good."""
         with task_failures(self.results), _silent_py4j():
             self._last_look_before = last_look(self.results)
             self._start_query()
@@ -119,13 +124,17 @@ class ParquetArrivals(Source):
         return False
 
     def wait(self, seconds: float) -> None:
-        """Wait so many seconds for the query; start it again if it failed before its first look at the directory."""
+        """Wait so many seconds for the query; start it again if it failed before its first look at the directory.
+
+        Only then, and STARTS times in all: the reason is a machine that was too busy to start the query in time.
+        """
         self._wait(seconds, may_restart=self._starts < STARTS and not self._has_looked())
 
     def _wait(self, seconds: float, *, may_restart: bool) -> None:
         """Wait so many seconds; if the query fails meanwhile, start it again (`may_restart`) or raise the reason."""
         from pyspark.errors import StreamingQueryException  # noqa: PLC0415  optional
 
+        # Returns after these seconds while the query runs; raises when it has failed.
         try:
             self._query.awaitTermination(seconds)  # type: ignore[arg-type]  # it takes fractions of a second
         except StreamingQueryException as error:
@@ -137,6 +146,7 @@ class ParquetArrivals(Source):
     def end(self) -> None:
         """Stop the query after the batch that has begun, if one has."""
         before = self._batches_ended
+        # While a batch is being judged, and until it has ended.
         while self._query.isActive and self._query.status["isTriggerActive"] and self._batches_ended == before:
             self._wait(0.1, may_restart=False)
         self._query.stop()
@@ -150,6 +160,7 @@ class ParquetArrivals(Source):
         report = report_of(
             judge_files(self.spark, looked_at, self.results, self.how.profile, situations=self.how.situations), self.how
         )
+        # A note if files are left, which only a signal leaves.
         left = len(files) - len(looked_at)
         notes = (f"{left:,} files came that were not judged; the same command goes on with them",) if left else ()
         return replace(report, notes=(*report.notes, *notes))
@@ -180,7 +191,7 @@ class ParquetArrivals(Source):
         An exception is raised, so that Spark commits nothing, and kept for the loop, which has no other way to see it.
         """
         try:
-            # One action only: each one would judge the files again.
+            # One action of Spark only, the collect: each one would judge the files again.
             for news in self._tally.take(ResultRow.from_dict(row.asDict(recursive=True)) for row in batch.collect()):
                 self.publish(news)
         except Exception as error:
@@ -211,6 +222,7 @@ class RowGroupFailure(FailureNews):
     explanation: Explanation | None = None
 
     def __str__(self) -> str:
+        """Return the failure as it is printed: a line, or the explanation in several."""
         if self.explanation is None:
             return f"{self.rule:<10}fails in {self.traces:,} traces of {self.where}"
         return explained_text(self.rule, self.explanation)
@@ -229,6 +241,7 @@ class RunningTally:
     def take(self, rows: Iterable[ResultRow]) -> Iterator[News]:
         """Add the rows of a batch; yield what is news in them, and at last the totals so far."""
         rows = sorted(rows, key=lambda row: (row.path, row.row_group))
+        # A batch of files that were all removed meanwhile is no news.
         if not rows:
             return
         for row in rows:
@@ -238,6 +251,7 @@ class RunningTally:
             yield from self._failures(row)
             tallies = sum_rules([row])
             self.rules |= {rule: add_tallies(self.rules.get(rule, RuleTally()), tally) for rule, tally in tallies.items()}
+        # A fingerprint is that of a file.
         self.files += len({row.fingerprint for row in rows})
         self.traces += sum(row.traces for row in rows)
         self.events += sum(row.events for row in rows)
@@ -248,14 +262,18 @@ class RunningTally:
     def _failures(self, row: ResultRow) -> Iterator[RowGroupFailure]:
         """Yield the rules that fail in a row group, with an explanation where the rule has failed in no earlier one."""
         failing = {tally.rule: tally.failed_traces for tally in row.tallies if tally.failed}
-        first = [rule for rule in failing if not self.rules.get(rule, RuleTally()).failed]
-        explained = _explained(row, first, self.how) if first else {}
+        # Rules that have not failed before.
+        new_rules = [rule for rule in failing if not self.rules.get(rule, RuleTally()).failed]
+        explained = _explained(row, new_rules, self.how) if new_rules else {}
         for rule, traces in failing.items():
             yield RowGroupFailure(rule, row.where, traces, explained.get(rule))
 
 
 def _explained(row: ResultRow, rules: Iterable[str], how: CheckOptions) -> dict[str, Explanation]:
-    """Judge a row group once more, on the driver, and return an explanation of the first failure of each of these rules."""
+    """Judge a row group once more, on the driver, and return an explanation of the first failure of each of these rules.
+
+    Workers send counts and no events, and an explanation needs the events.
+    """
     try:
         with open_parquet(row.path) as opened:
             config = opened.config if how.profile is None else replace(opened.config, profile=how.profile)

@@ -7,7 +7,8 @@ Rules of this file
 3. A part is written under another name and renamed when it is complete: an interrupted generation goes on where it was.
 
 A *walk* is one path through the state graph of a model, an interleaving. An *order* says which walks to make. A *part* is
-one of its files.
+one of its files; it has its number, from 0, and the number of walks that `Order.share` gives it. An `EdgeTable` is the graph
+as arrays. `Generated` has the counts of a part: traces, events, duplicates.
 """
 
 import hashlib
@@ -43,7 +44,8 @@ class Order:
     parts: int = 4
 
     def __post_init__(self) -> None:
-        spellable(self.parts)  # raises for what is no power of two
+        """Raise UsageError for a number of parts that is no power of two."""
+        spellable(self.parts)
 
     def share(self, part: int) -> int:
         """Return how many walks a part has, counted from 0: all parts have them in equal shares, but for rounding."""
@@ -73,6 +75,7 @@ def generate_on_spark(
     with ExitStack() as stack:
         running = spark if spark is not None else stack.enter_context(session(master))
         context = running.sparkContext
+        # The graph goes to each worker once, not with each task; a task is one part.
         shared = context.broadcast(order.table())
         parts = context.parallelize(range(order.parts), order.parts)
         with task_failures(target):
@@ -100,8 +103,9 @@ def write_part(table: EdgeTable, target: AnyPath, order: Order, part: int) -> Ge
     """Write one part with a note beside it, a JSON file that says what was made; or read the note of an earlier run."""
     path = target / order.file(part)
     note = path.with_name(f"{path.name.removesuffix('.parquet')}.json")
-    # Both: an attempt that was killed between the two renames leaves the note alone.
+    # Made by an earlier run. Both must exist: an attempt that was killed between the two renames leaves the note alone.
     if path.exists() and note.exists():
+        # With the path as this run names it.
         return replace(Generated(**json.loads(note.read_bytes())), path=str(path))
     # The note is renamed first, so that a part never stands without one.
     with atomic_write(path) as unfinished:

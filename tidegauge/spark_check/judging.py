@@ -3,7 +3,9 @@
 In: paths, and perhaps a directory of results. Out: a `SparkRun`, with a `ResultRow` per row group, and its `Totals`. A
 *footer* is the metadata at the end of a Parquet file, with the number of events of each row group. A *mark* is the
 fingerprint of a file, which stands for its path, its content and the judge (spark_check.worker). A *resumed* row group has a
-row in the directory of results from an earlier run, and is not judged again.
+row in the directory of results from an earlier run, and is not judged again. A *task* is a run of row groups of one file
+that a worker judges one after the other. A `RowGroup` is its place (`index`, from 0) and its size (`rows`, which are events,
+and `traces`).
 """
 
 import io
@@ -172,10 +174,14 @@ def files_in(paths: Iterable[str | AnyPath]) -> list[str]:
 
 
 def paths_in(paths: Iterable[str | AnyPath]) -> list[AnyPath]:
-    """Return the same files as path objects; one of a URI that was listed has the status of the listing."""
+    """Return the files, and the .parquet files in the directories, each once, as path objects.
+
+    A file at a URI that comes from a listing has the status that the listing gave.
+    """
     by_name: dict[str, AnyPath] = {}
     for path in map(to_path, paths):
         inside = path.glob("*.parquet") if path.is_dir() else [path]
+        # Sorted within a directory; the order of `paths` stays.
         by_name |= sorted((str(file.absolute()), file.absolute()) for file in inside)
     return list(by_name.values())
 
@@ -195,6 +201,7 @@ def judge_files(
     """
     started = time.perf_counter()
     target = None if results is None else writable_directory(results)
+    # The footers, of which the driver reads no more than that.
     heads: dict[str, FileHead] = {}
     unreadable: dict[str, Problem] = {}
     for path in files:
@@ -213,15 +220,18 @@ def judge_files(
                 lambda path: (path, file_fingerprint(path, judge))
             )
             marks = dict(files_and_marks.collect())
+    # The rows of these files that earlier runs have left; a row group is named by its file's mark and its index.
     wanted = {(marks[path], group.index) for path, head in heads.items() for group in head.groups}
     rows = [] if target is None else [row for row in stored(target) if (row.fingerprint, row.row_group) in wanted]
     resumed = {(row.fingerprint, row.row_group) for row in rows}
-    size = _task_size(sum(group.rows for head in heads.values() for group in head.groups), cores(spark))
+    # Tasks for the other row groups, of about `task_events` events each.
+    task_events = _task_size(sum(group.rows for head in heads.values() for group in head.groups), cores(spark))
     tasks: list[Task] = []
     for path, head in heads.items():
         left = [group for group in head.groups if (marks[path], group.index) not in resumed]
-        tasks += tasks_of(marks[path], left, size, profile, situations=situations)
+        tasks += tasks_of(marks[path], left, task_events, profile, situations=situations)
     if tasks:
+        # Few events are judged sooner than the automaton is compiled.
         if sum(group.rows for task in tasks for group in task.groups) >= COMPILE_FROM:
             # Before the workers are forked: their daemon loads the automaton that is kept on disk by then.
             prepare()
@@ -233,6 +243,7 @@ def judge_files(
         # Every task has ended: what is left under a hidden name belongs to an attempt that was killed.
         for mark in marks.values():
             remove_leftovers(target, f"{mark}-*")
+    # In the order of the files that were named, whatever the tasks' order.
     order = {path: at for at, path in enumerate(files)}
     rows.sort(key=lambda row: (order[row.path], row.row_group))
     return SparkRun(tuple(files), heads, unreadable, rows, len(resumed), time.perf_counter() - started)
@@ -246,7 +257,8 @@ def _head(path: str) -> FileHead:
 
 def _task_size(events: int, at_once: int) -> int:
     """Return about how many events a task has, when there are so many in all and `at_once` tasks run at a time."""
-    # Not below FEWEST_EVENTS, even if some cores then have nothing to do.
+    # TASKS_PER_CORE tasks for each core, none of more than TASK_EVENTS. Not below FEWEST_EVENTS, even if some cores then
+    # have nothing to do.
     return max(FEWEST_EVENTS, min(TASK_EVENTS, events // (TASKS_PER_CORE * at_once)))
 
 

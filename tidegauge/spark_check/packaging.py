@@ -27,7 +27,10 @@ MACHINE_CODE = "machine_code"
 
 
 def project_zip(directory: Path) -> Path:
-    """Write the package as ZIP into `directory`, with the machine code if this machine keeps some; return its path."""
+    """Write the package as ZIP into `directory`, with the machine code if this machine keeps some; return its path.
+
+    `files_of` gives the files of the machine code by name, none where nothing is kept under that fingerprint.
+    """
     path, code_fingerprint = directory / ZIP, fingerprint()
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
         for source in _sources():
@@ -39,6 +42,7 @@ def project_zip(directory: Path) -> Path:
 
 def take_machine_code() -> None:
     """Store the machine code that came in the zip where this machine keeps it, if it was made for such a machine."""
+    # Of this machine: code that was made for another has another folder in the zip (rule 3).
     code_fingerprint = fingerprint()
     shipped = files("tidegauge") / MACHINE_CODE / code_fingerprint
     if shipped.is_dir():

@@ -99,7 +99,10 @@ class ResultRow:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "ResultRow":
-        """Return a row that was read back from Arrow or from Spark, whose structs are dicts and whose lists are lists."""
+        """Return a row that was read back from Arrow or from Spark, whose structs are dicts and whose lists are lists.
+
+        Here structs are dataclasses and lists are tuples.
+        """
         problem = data["problem"]
         nested = {
             "problem": None if problem is None else ProblemRow(**problem),
@@ -121,7 +124,10 @@ class ResultRow:
         return f"{self.path}: row group {self.row_group}"
 
     def to_problem(self) -> Problem:
-        """Return what was wrong with a malformed row group, as the report's problem; only for a row that has one."""
+        """Return what was wrong with a malformed row group, as the report's problem; only for a row that has one.
+
+        It is about no line, and costs all events of the row group.
+        """
         assert self.problem is not None
         return Problem(line=None, lost=self.malformed_events, **asdict(self.problem))
 
@@ -143,7 +149,7 @@ def _arrow_type(hint: Any) -> pa.DataType:
         # Every column of Arrow may be null, so `X | None` is X.
         (hint_of_values,) = (argument for argument in arguments if argument is not NoneType)
         return _arrow_type(hint_of_values)
-    # Annotated carries a type of its own, as Int32 does; what is left is tuple[X, ...].
+    # Two hints are left: Annotated[int, type of Arrow], as Int32 is, and tuple[X, ...], a list of X.
     return arguments[1] if isinstance(arguments[1], pa.DataType) else pa.list_(_arrow_type(arguments[0]))
 
 

@@ -1,7 +1,9 @@
 """A Spark session that works on a fresh machine: no ports to the outside, no noise, this interpreter, any Java.
 
 `session` gives one; the rules below say how it is set up. *Local* is a master such as local[2], which runs the tasks on this
-machine; any other is a cluster.
+machine; any other is a cluster. The *driver* is this process, whose JVM plans the work; *executors* run Python workers,
+which judge. `prepare` compiles the judge's automaton, or loads it compiled; `project_zip` writes this package into a zip,
+with the judge's machine code, for workers that do not have it.
 """
 
 import atexit
@@ -34,7 +36,10 @@ class SparkFailed(TidegaugeError):  # noqa: N818
 
 @contextmanager
 def task_failures(results: object) -> Iterator[None]:
-    """Raise SparkFailed when the block's job fails for good; `results` is where finished tasks leave theirs, or None."""
+    """Raise SparkFailed when the block's job fails for good; `results` is where finished tasks leave theirs, or None.
+
+    The message names it: what is there is kept, and not done again.
+    """
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415  optional: it comes with PySpark
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
@@ -90,12 +95,15 @@ def session(master: str = "local[2]") -> Iterator["SparkSession"]:
         raise SparkUnavailable(
             "expected PySpark, seen no module of that name; run: pip install 'tidegauge[spark]'"
         ) from error
+    # A session of the user's, who also ends it.
     active = SparkSession.getActiveSession()
     if active is not None:
         _ship_to(active)
         yield active
         return
     with tempfile.TemporaryDirectory(prefix="tidegauge-spark-") as scratch:
+        # Of a Java that lacks the module jdk.incubator.vector, with which PySpark starts it, a home is made in this folder:
+        # a launcher that drops the flag.
         try:
             java_home = spark_java_home(find_java(), Path(scratch))
         except SpecError as error:
@@ -125,9 +133,11 @@ SHIPPED = "tidegauge.shipped"
 def _ship_to(spark: "SparkSession") -> None:
     """Give the workers of a user's session this package, once, unless they import it from where it is installed."""
     context = spark.sparkContext
+    # Workers on this machine that import the package as this interpreter does; or it was shipped before.
     installed = _is_local(str(context.master)) and _is_installed()
     if installed or context.getLocalProperty(SHIPPED):
         return
+    # Compiled first, so that the machine code goes into the zip.
     prepare()
     # Spark serves the file from its place while the session lives, and that is not ours to end: kept until this process
     # ends.
@@ -166,7 +176,10 @@ def cores(spark: "SparkSession") -> int:
 
 
 def _settings(master: str, scratch: Path) -> Mapping[str, str]:
-    """Return the settings of a session: quiet, without a catalog on disk, with all its files in `scratch`."""
+    """Return the settings of a session: quiet, without a catalog on disk, with all its files in `scratch`.
+
+    The rules above (2 to 5) say why those of a local master and of a cluster differ.
+    """
     logging = Path(__file__).with_name("log4j2.properties")
     settings = {
         "spark.ui.enabled": "false",
@@ -192,17 +205,22 @@ def _is_local(master: str) -> bool:
 
 
 def _spark_home() -> Path | None:
-    """Return the directory of the Spark that came with PySpark, None where it is somewhere else."""
+    """Return the directory of the Spark that came with PySpark, the value for SPARK_HOME; None where it is elsewhere."""
     import pyspark  # noqa: PLC0415  optional
 
     package = Path(pyspark.__file__).parent
+    # Where distributions of PySpark have it: the last is a Spark that was unpacked, with PySpark in python/pyspark.
     homes = (package / "spark-distribution", package, package.parents[1])
     return next((home for home in homes if (home / "bin" / "spark-submit").is_file()), None)
 
 
 @contextmanager
 def _environment(master: str, java_home: Path) -> Iterator[None]:
-    """Set the variables that the JVM inherits at its start, and restore them afterwards."""
+    """Set the variables that the JVM inherits at its start, within the block, and restore them afterwards.
+
+    On a cluster PYSPARK_PYTHON stays as its operator has set it (rule 6).
+    """
+    # SAFE_PATH_VARIABLE keeps the current directory off the path of Python's modules.
     variables = {"JAVA_HOME": str(java_home), "PYSPARK_DRIVER_PYTHON": sys.executable, **SAFE_PATH_VARIABLE}
     if _is_local(master):
         variables["PYSPARK_PYTHON"] = sys.executable

@@ -19,7 +19,8 @@ Rules of this file
 
 A *mark* is the fingerprint of a file, which stands for its path, its content and the judge (spark_check.worker). An
 *arrival* is a version of a file that was seen in the directory. A *position* is an offset in bytes in the log of arrivals, a
-line of JSON each. A *look* is one listing of the directory. The *judge* is given by its fingerprint, a string.
+line of JSON each. A *look* is one listing of the directory. The *judge* is given by its fingerprint, a string. A *task* is a
+run of row groups of one file that a worker judges; a row (`ResultRow`) is the result of one row group.
 """
 
 import json
@@ -168,7 +169,10 @@ class JudgeSource(DataSource):
         return SQL_SCHEMA
 
     def reader(self, schema: StructType) -> "JudgeReader":  # noqa: ARG002
-        """Return the reader of all row groups of the files that the options name; reads their footers."""
+        """Return the reader of all row groups of the files that the options name; reads their footers.
+
+        Spark's `schema` is that of `schema()`, as a user can name no other columns.
+        """
         places = [*json.loads(self.options.get("paths", "[]")), *filter(None, [self.options.get("path")])]
         files = [file for place in places for file in files_named(place)]
         profile = self.options.get("profile")
@@ -194,6 +198,7 @@ class JudgeReader(DataSourceReader):
     """The reader of a batch query. A part becomes a partition: a task to run, or rows that are known already."""
 
     def __init__(self, parts: "list[Task | list[ResultRow]]", results: str | None) -> None:
+        """Take the parts, and the directory in which tasks leave their rows, if any."""
         self.parts, self.results = parts, results
 
     def partitions(self) -> list[InputPartition]:
@@ -279,6 +284,7 @@ def _counts_situations(options: Mapping[str, str]) -> bool:
 def files_named(place: str) -> list[str]:
     """Return the Parquet files that a path, a URI, a directory or a glob names. Raises UsageError where there is none."""
     path = to_path(place)
+    # A file or directory of exactly that name comes before a glob: a name may have a * in it.
     if path.exists():
         files = files_in([path])
     elif isinstance(path, ArrowPath):
@@ -296,7 +302,7 @@ def files_named(place: str) -> list[str]:
 
 
 def _rows_of(part: "Task | list[ResultRow]", results: str | None) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a part, each as a record batch: of a task they are judged now, and left in `results`."""
+    """Yield the rows of a part, each as a record batch: of a task they are judged now, and left in `results` if given."""
     for row in run_task(part, results) if isinstance(part, Task) else part:
         yield record_batch([row])
 

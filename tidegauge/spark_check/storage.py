@@ -64,9 +64,11 @@ class ArrowPath:
         return unquote(self._parts.path.rpartition("/")[2])
 
     def __str__(self) -> str:
+        """Return the URI."""
         return self.uri
 
     def __truediv__(self, below: str) -> "ArrowPath":
+        """Return the path of the file or directory named `below` in this directory."""
         return self._with_path(f"{self._parts.path}/{quote(below, PLAIN)}")
 
     def with_name(self, name: str) -> "ArrowPath":
@@ -100,6 +102,7 @@ class ArrowPath:
         files, path = self._system_and_path()
         with _as_os_error():
             infos = files.get_file_info(FileSelector(path, allow_not_found=True))
+        # With the status of each file, so that `stat` need not ask for it.
         for info in infos:
             yield replace(self / info.base_name, listed=status_of(info) if info.is_file else None)
 
@@ -138,7 +141,7 @@ class ArrowPath:
             files.move(path, target._system_and_path()[1])
 
     def unlink(self, missing_ok: bool = False) -> None:
-        """Remove the file."""
+        """Remove the file; with `missing_ok` it need not be there."""
         files, path = self._system_and_path()
         if missing_ok and not self.exists():
             return
@@ -147,6 +150,7 @@ class ArrowPath:
 
     @property
     def _parts(self) -> SplitResult:
+        """The parts of the URI: scheme, host or bucket (`netloc`), path and options."""
         return urlsplit(self.uri)
 
     def _with_path(self, path: str) -> "ArrowPath":
@@ -154,6 +158,7 @@ class ArrowPath:
         return ArrowPath(urlunsplit(self._parts._replace(path=path)))
 
     def _info(self) -> FileInfo:
+        """Ask the file system what the path is: a file with size and time, a directory, or nothing. Raises OSError."""
         files, path = self._system_and_path()
         with _as_os_error():
             return files.get_file_info(path)
@@ -183,7 +188,7 @@ def _file_system(root: str) -> tuple[FileSystem, str]:
 
 @contextmanager
 def _as_os_error() -> Iterator[None]:
-    """Raise OSError instead of Arrow's own errors; the one for an unknown scheme is a ValueError."""
+    """Raise OSError instead of Arrow's own errors, which are of many classes: for an unknown scheme it is a ValueError."""
     try:
         yield
     except pa.ArrowException as error:
@@ -229,7 +234,7 @@ def to_path(place: str | AnyPath) -> AnyPath:
 
 
 def local_path(place: str | AnyPath, what: str) -> Path:
-    """Return a path of this machine; `what` is for errors. Raises UsageError for a URI of another file system."""
+    """Return a path of this machine; `what` says in errors what it is for. Raises UsageError for another file system."""
     path = to_path(place)
     if isinstance(path, ArrowPath):
         raise UsageError(f"{place}: expected {what} at a path that every worker can open, seen another file system")
@@ -239,6 +244,7 @@ def local_path(place: str | AnyPath, what: str) -> Path:
 def writable_directory(place: str | AnyPath) -> AnyPath:
     """Return the directory, made if it does not exist. Raises UsageError if nothing can be written into it."""
     path = to_path(place)
+    # `directory` makes it and tries to write into it.
     if isinstance(path, Path):
         return directory(path).absolute()
     try:

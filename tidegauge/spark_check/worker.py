@@ -3,7 +3,8 @@
 In: a `Task`, which is a run of row groups of one Parquet file. Out: a `ResultRow` per row group. A *fingerprint* is a hash;
 that of a file stands for its path, its content, and the judge with its options. A *tally* is the counts of one rule's
 checks. A *situation* is what an event was about, for a report on coverage (conformance.checking.situations). *Malformed* is
-what cannot be read or judged.
+what cannot be read or judged. A `RowGroup` is its place in a file (`index`, from 0) and its size (`rows`, which are events,
+and `traces`); its traces are numbered from `first_trace` in the file.
 """
 
 import hashlib
@@ -47,6 +48,7 @@ def atomic_write(path: AnyPath) -> Iterator[Path]:
     """Give the block a file of this machine to write to; when the block ends without an error, it becomes `path`."""
     # Hidden, and never the same for two attempts: Spark may run a task twice at once (speculation).
     name = f".{path.name}.{uuid.uuid4().hex}"
+    # On this machine the file is written beside its place and renamed, at once.
     if isinstance(path, Path):
         unfinished = path.with_name(name)
         try:
@@ -55,6 +57,7 @@ def atomic_write(path: AnyPath) -> Iterator[Path]:
         finally:
             unfinished.unlink(missing_ok=True)
         return
+    # To another file system it is copied when it is complete.
     with tempfile.TemporaryDirectory(prefix="tidegauge-attempt-") as scratch:
         yield Path(scratch) / path.name
         # A copy is visible before it is complete, so it too gets a name of its own first.
@@ -144,6 +147,7 @@ def _content_hash(file: AnyPath, status: Any) -> str:
             with file.open("rb") if isinstance(file, Path) else file.opened() as content:
                 while piece := content.read(PIECE):
                     hashed.update(piece)
+        # Gone since it was listed: the caller leaves it out.
         except FileNotFoundError:
             raise
         except OSError:
@@ -177,6 +181,7 @@ def tasks_of(
     `mark` is the fingerprint of the file; `profile` and `situations` go into each task.
     """
     tasks: list[Task] = []
+    # The row groups of the next task.
     run: list[RowGroup] = []
     for group in groups:
         run.append(group)
@@ -187,7 +192,10 @@ def tasks_of(
 
 
 def run_task(task: Task, results: str | None) -> Iterator[ResultRow]:
-    """Judge the row groups of a task and yield a row for each; then write the rows into the directory `results`, if any."""
+    """Judge the row groups of a task and yield a row for each; then write the rows into the directory `results`, if any.
+
+    The file is written only after the last row was taken.
+    """
     rows = []
     for row in _rows(task):
         rows.append(row)
@@ -206,6 +214,7 @@ def store(rows: list[ResultRow], path: AnyPath) -> None:
 
 def _rows(task: Task) -> Iterator[ResultRow]:
     """Judge the row groups of a task one by one, and yield a row for each, also for a damaged one."""
+    # Its footer was read on the driver, but the file may have changed, or be out of this worker's reach.
     try:
         opened = open_parquet(task.path)
     except Unreadable as error:
@@ -219,6 +228,7 @@ def _rows(task: Task) -> Iterator[ResultRow]:
             try:
                 # In the layout of the file: the automaton looks up rows of the distinct layout by number, not expanded.
                 columns = opened.read_as_stored(group.index)
+                # compile_from 0: the compiled kernel judges every row group, however few its events: it is loaded anyway.
                 judgement = _judge_of_process().judge(columns, config, compile_from=0)
             except Unreadable as error:
                 yield _malformed(task, group, error.problem)
@@ -237,7 +247,7 @@ def _judge_of_process() -> AdaptiveJudge:
 
 
 def trace_starts(columns: Columns | Distinct) -> Ints:
-    """Return the numbers of the rows at which traces begin."""
+    """Return the numbers of the rows at which traces begin, and at last the number of all rows."""
     return table_of(columns)[0].trace_starts
 
 
@@ -251,6 +261,7 @@ def _judged(
         group,
         events=judgement.events,
         traces=judgement.traces,
+        # The nodes without the places. None: of the events only the columns are here.
         lost_disks=tuple(node for node, _ in lost_disks(columns, config, None, task.path)),
         # A rule that no event called for has no row: most row groups exercise a fraction of the rules.
         tallies=tuple(
@@ -276,7 +287,7 @@ def _judged(
 
 
 def _situations(task: Task, group: RowGroup, columns: Columns | Distinct, config: Config) -> Iterator[SituationRow]:
-    """Yield the situations in a row group, for the coverage of the model."""
+    """Yield the situations in a row group, for the coverage of the model; `place` names an event by its number."""
     from tidegauge.conformance.checking.inputs import InputBatch  # noqa: PLC0415  (imports the readers of logs)
 
     place = InputBatch(f"{task.path}: row group {group.index}", columns, config).place
@@ -323,5 +334,5 @@ def _row(task: Task, group: RowGroup, **parts: Any) -> ResultRow:
 
 def unreadable_row(path: str, fingerprint: str, problem: Problem) -> ResultRow:
     """Return the one result row of a file whose footer cannot be read, so that no row group of it is known."""
-    no_group = RowGroup(path, -1, 0, 0, 0)
+    no_group = RowGroup(path, index=-1, rows=0, first_trace=0, traces=0)
     return _malformed(Task(fingerprint, (no_group,)), no_group, problem)

@@ -7,7 +7,9 @@ masks. `epochs` holds the pairs of the only list-valued field, flattened; row i 
 for each event, whether lines of its node are missing before it or after it.
 
 Row i of all columns is event i. A *position* is the index of a node in `Config.nodes`. A *table* is Columns with a row per
-distinct event.
+distinct event. An `Event` has its node id, the name of its type, the `fields` that its source reports (by name), and `seq`,
+its number among the events of its node, None if the source gives none. A field has a *kind*: a number, a node, a list of
+nodes, a list of (epoch, start offset) pairs.
 """
 
 from collections import defaultdict
@@ -42,6 +44,7 @@ class Columns:
     missing: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def __len__(self) -> int:
+        """Return the number of rows."""
         return len(self.event)
 
 
@@ -51,12 +54,13 @@ def to_columns(traces: Sequence[Trace], config: Config, *, counted: bool = False
     `counted`: the reader has numbered the events itself, so that no missing lines need be looked for.
     """
     events = [event for trace in traces for event in trace.events]
+    # Where each trace begins among them, and at last their number.
     starts = np.cumsum([0, *(len(trace.events) for trace in traces)], dtype=np.int64)
     position = positions(config)
     # Each dict of fields is encoded once and is one row until the end: most events of broker logs share theirs.
     shared = {id(event.fields): event.fields for event in events}
-    number = dict(zip(shared, range(len(shared)), strict=True))
-    row_of = np.array([number[id(event.fields)] for event in events], dtype=np.int64)
+    row_by_id = dict(zip(shared, range(len(shared)), strict=True))
+    row_of = np.array([row_by_id[id(event.fields)] for event in events], dtype=np.int64)
     distinct = list(shared.values())
     # The rows that have the same names of fields are encoded together, a column at a time: there are few such sets of names.
     by_names: dict[tuple[str, ...], list[int]] = defaultdict(list)
@@ -65,11 +69,13 @@ def to_columns(traces: Sequence[Trace], config: Config, *, counted: bool = False
     encoded: dict[str, Ints] = {}
     for names, rows in by_names.items():
         at = np.array(rows)
+        # `values`: those of one field, row by row.
         for name, values in zip(names, zip(*[distinct[row].values() for row in rows], strict=True), strict=False):
             if name in _INT_FIELDS:
                 if name not in encoded:
                     encoded[name] = np.full(len(distinct), UNKNOWN, np.int64)
                 encoded[name][at] = _encoded(name, values, position)
+    # From a value per distinct dict to a value per event, in the order of the schema.
     ints = {name: encoded[name][row_of] for name in INT_FIELDS if name in encoded}
     # The epoch caches, of distinct fields and then of events: a list of pairs, None where none is reported.
     distinct_caches = [fields.get("epochs") for fields in distinct]
@@ -93,18 +99,19 @@ def missing_lines(traces: Sequence[Trace], config: Config) -> Ints:
     lines may also be missing where no number shows it: at the beginning and end of a node and of each of its processes.
     """
     missing = np.zeros(sum(len(trace.events) for trace in traces), np.int64)
-    at = 0
+    first_row = 0
     for trace in traces:
         gaps = Gaps(config)
-        for row, event in enumerate(trace.events, at):
-            lost, before = gaps.take(row, event)
+        for row, event in enumerate(trace.events, first_row):
+            lost, row_before = gaps.take(row, event)
+            # A gap lies between two events of the node: it is ahead of this one and behind the other.
             if lost:
                 missing[row] |= MISSING_AHEAD
-                if before is not None:
-                    missing[before] |= MISSING_BEHIND
+                if row_before is not None:
+                    missing[row_before] |= MISSING_BEHIND
         for row in gaps.ends():
             missing[row] |= MISSING_BEHIND
-        at += len(trace.events)
+        first_row += len(trace.events)
     return missing if missing.any() else missing[:0]
 
 
@@ -112,11 +119,15 @@ class Gaps:
     """Finds missing lines of one trace, event by event."""
 
     def __init__(self, config: Config) -> None:
+        """Begin a trace, which is `whole` unless its config says that lines may be missing where no number shows it."""
         self.whole = config.extra.get(WHOLE) is not False
         self._last: dict[int, tuple[int, int | None]] = {}  # node -> row and `seq` of its last event
 
     def take(self, row: int, event: Event) -> tuple[bool, int | None]:
-        """Return whether lines of its node are missing before an event, and the row of that node's event before it."""
+        """Return whether lines of its node are missing before an event, and the row of that node's event before it.
+
+        The row is None for the first event of a node. `row` is that of the event.
+        """
         last = self._last.get(event.node)
         self._last[event.node] = row, event.seq
         # A process that starts may count anew, from 0 or from 1.
@@ -132,7 +143,7 @@ class Gaps:
         return event.seq != last_seq + 1 and not (anew and self.whole), last_row
 
     def ends(self) -> list[int]:
-        """Return the rows after which lines are missing if the trace ends here."""
+        """Return the rows after which lines are missing if the trace ends here: the last ones of nodes, if not whole."""
         return [] if self.whole else [row for row, _ in self._last.values()]
 
 
@@ -185,11 +196,13 @@ class Distinct:
     missing: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def __len__(self) -> int:
+        """Return the number of events."""
         return len(self.rows)
 
     def expanded(self) -> Columns:
         """Return columns with one row per event."""
         table, rows = self.table, self.rows
+        # How many pairs the epoch cache of each row of the table has.
         counts = np.diff(table.epochs_at)
         # Most events have no epoch cache: pairs are gathered for those that have one.
         longer = rows[counts[rows] > 0]
@@ -219,6 +232,7 @@ def with_starts(table: Columns, starts: Ints) -> Columns:
 
 def ranges(first: Ints, counts: Ints) -> Ints:
     """Return the numbers first[0], first[0]+1, ... (counts[0] of them), then those from first[1] on, and so forth."""
+    # Run i ends at ends[i] of the result: what is added to the index there is first[i] less where the run begins.
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
     numbers: Ints = np.arange(total, dtype=np.int64) + np.repeat(first - (ends - counts), counts)
@@ -242,7 +256,7 @@ def table_from_json(value: Mapping[str, Any]) -> Columns:
     if event.ndim != 1 or any(column.shape != event.shape for column in (node, *ints.values())) or len(epochs) != len(event):
         raise ValueError("columns of different lengths")
     return Columns(
-        trace_starts=np.zeros(1, dtype=np.int64),
+        trace_starts=np.zeros(1, dtype=np.int64),  # no traces: those are of the rows that refer to the table
         event=event,
         node=node,
         ints=ints,

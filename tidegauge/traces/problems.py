@@ -41,6 +41,7 @@ class Problem:
 
 def note(problem: Problem, problems: list[Problem]) -> None:
     """Add a problem to those of the same file; after PROBLEMS_KEPT the last one of the list stands for all later ones."""
+    # The first PROBLEMS_KEPT as they are, and one that will stand for the others.
     if len(problems) <= PROBLEMS_KEPT:
         problems.append(problem)
     else:

@@ -358,11 +358,13 @@ def as_json(config: Config) -> dict[str, Any]:
     own = {key: getattr(config, key) for key in KEYS}
     if config.controller is None:
         del own["controller"]
+    # A key of `extra` never replaces one of this version.
     return {**own, "nodes": list(config.nodes), **{key: value for key, value in config.extra.items() if key not in KEYS}}
 
 
 def from_json(line: Mapping[str, Any], envelope: tuple[str, ...] = ()) -> Config:
     """Return the Config that a JSON object holds, one for which `fault` returns None; keys in `envelope` are left out."""
+    # A profile that the line names replaces the one of those that name none.
     own = {"profile": unnamed_profile(line), **{key: line[key] for key in KEYS if key in line}}
     extra = {key: value for key, value in line.items() if key not in KEYS and key not in envelope}
     return Config(**{**own, "nodes": tuple(line["nodes"])}, extra=extra)
@@ -374,7 +376,10 @@ def unnamed_profile(line: Mapping[str, Any]) -> str:
 
 
 def fault(line: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return what the first wrong key of a Config line should have been, and what it is; None if all are right."""
+    """Return what the first wrong key of a Config line should have been, and what it is; None if all are right.
+
+    A key that is left out is right, but for `nodes`. Keys that this version does not know are not looked at.
+    """
     nodes = line.get("nodes")
     if not isinstance(nodes, list) or not nodes or not all(map(is_int, nodes)) or len(set(nodes)) != len(nodes):
         return '"nodes" to be a list of different node ids', shown(nodes)

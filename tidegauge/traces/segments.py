@@ -88,7 +88,7 @@ def compress(codec: int, data: bytes) -> bytes:
 
 
 def decompress(codec: int, data: bytes) -> bytes:
-    """Return what was compressed to `data` in the framing of `codec`. Raises CompressionError."""
+    """Return what was compressed to `data` in the framing of `codec`, at most MOST_BYTES. Raises CompressionError."""
     if not 0 <= codec < len(NAMES):
         raise _unknown(codec)
     try:
@@ -128,6 +128,7 @@ def _from_snappy(data: bytes) -> bytes:
     """Unpack Xerial's header and blocks, each with its length before it, as Kafka's producers write; or one raw block."""
     if not data.startswith(XERIAL_MAGIC):
         return _from_raw_snappy(data)
+    # Behind the header: blocks up to the end.
     out, at = [], XERIAL.size
     while at < len(data):
         (size,) = struct.unpack_from(">i", data, at)
@@ -141,7 +142,7 @@ def _from_snappy(data: bytes) -> bytes:
 
 def _from_raw_snappy(block: bytes) -> bytes:
     """Unpack one block of snappy. Raises ValueError."""
-    # A raw block begins with the length of its content, seven bits a byte.
+    # A raw block begins with the length of its content, seven bits a byte, the lowest first; a byte below 0x80 is the last.
     size = shift = 0
     for byte in block[:MOST_VARINT]:
         size |= (byte & 0x7F) << shift
@@ -193,11 +194,13 @@ class FileBytes:
         self._window, self._at = b"", 0
 
     def __len__(self) -> int:
+        """Return the length that the file had when it was opened."""
         return self._size
 
     def __getitem__(self, part: slice) -> bytes:
-        """Return the bytes between two positions, which are not negative."""
+        """Return the bytes between two positions, which are not negative; those behind the end are left out."""
         begin, end = part.start, min(part.stop, self._size)
+        # The part of them that is in the window.
         content = self._window[begin - self._at : end - self._at] if begin >= self._at else b""
         # Not all of it is in the window: the next window begins here.
         if len(content) < end - begin:
@@ -303,7 +306,7 @@ def encode(batch: RecordBatch) -> bytes:
     _refuse_outside(batch)
     records = compress(batch.codec, b"".join(_record(batch, record) for record in batch.records))
     # Length and checksum come before what the checksum covers, so any will do here.
-    checked = _packed(batch, 0, 0)[CHECKED_FROM:] + records
+    checked = _packed(batch, length=0, crc=0)[CHECKED_FROM:] + records
     return _packed(batch, HEADER.size - OVERHEAD + len(records), CHECKSUM(checked)) + records
 
 
@@ -376,6 +379,7 @@ def varint(number: int) -> bytes:
 def decode(data: Bytes, at: int = 0) -> tuple[RecordBatch, int]:
     """Return the batch that begins at byte `at`, and where the next one begins. Raises CorruptBatchError."""
     batch, end = header(data, at)
+    # The number of records, the last field of the header, which `header` does not return.
     (count,) = struct.unpack(">i", data[at + COUNT_AT : at + COUNT_AT + 4])
     try:
         records = _Records(decompress(batch.codec, data[at + HEADER.size : end]), at).all(batch, count)
@@ -391,6 +395,7 @@ def header(data: Bytes, at: int = 0) -> tuple[RecordBatch, int]:
         raise TornBatchError(at, f"a batch of at least {HEADER.size} bytes", f"the last {left} bytes")
     # Only the records are compressed, so the header is read without decompressing anything.
     fields = HEADER.unpack(data[at : at + HEADER.size])
+    # `producer` has three fields: id, epoch and base sequence; the last field is the number of records.
     base, length, epoch, magic, checksum, attributes, delta, base_timestamp, max_timestamp, *producer, _ = fields
     end = at + OVERHEAD + length
     _check(data, at, end, magic, checksum)
@@ -404,6 +409,7 @@ def _check(data: Bytes, at: int, end: int, magic: int, checksum: int) -> None:
 
     FileLogInputStream, DefaultRecordBatch#ensureValid. `magic` and `checksum` are what the batch says.
     """
+    # Not even room for the header.
     if end - at < HEADER.size:
         raise CorruptBatchError(at, f"a batch length of at least {HEADER.size - OVERHEAD}", str(end - at - OVERHEAD))
     if magic != MAGIC:
@@ -484,6 +490,7 @@ class _Records:
         while True:
             (byte,) = self._take(1)
             raw |= (byte & 0x7F) << shift
+            # The last byte lacks the highest bit. The lowest bit of the number is its sign.
             if byte < 0x80:
                 return raw >> 1 ^ -(raw & 1)
             shift += 7
@@ -555,7 +562,8 @@ def segment_bytes(batches: Iterable[RecordBatch]) -> bytes:
 def parse(data: Bytes, records: bool = True, after: int | None = None) -> Segment:
     """Return the batches in `data`, all above offset `after`, up to the first that a recovery would truncate.
 
-    Without `records` nothing is decompressed: offsets, epochs and checksums are read, the batches stay empty.
+    `after` is the last offset of the segment before, None without one. Without `records` nothing is decompressed: offsets,
+    epochs and checksums are read, the batches stay empty.
     """
     read_batch = decode if records else header
     batches: list[RecordBatch] = []
@@ -567,6 +575,7 @@ def parse(data: Bytes, records: bool = True, after: int | None = None) -> Segmen
         except CorruptBatchError as error:
             fault = SegmentProblem(at, error.expected, error.seen, isinstance(error, TornBatchError))
             break
+        # Offsets rise from batch to batch: `after` is then the last offset of the batch before.
         if after is not None and batch.base <= after:
             fault = SegmentProblem(at, f"a base offset above {after}", str(batch.base))
             break
@@ -581,14 +590,18 @@ def parse(data: Bytes, records: bool = True, after: int | None = None) -> Segmen
 
 
 def read(path: Path, records: bool = True, after: int | None = None) -> Segment:
-    """Read the segment in a file, which may be gzipped. Raises OSError; a broken gzip file is a fault of the segment."""
+    """Read the segment in a file, which may be gzipped; `records` and `after` as in `parse`.
+
+    Raises OSError; a broken gzip file is a fault of the segment.
+    """
     if path.suffix == ".gz":
         try:
             with tempfile.TemporaryFile() as out:
                 _unpack(path, out)
                 return parse(FileBytes(out), records, after)
         except UnpackingError as error:
-            return Segment((), 0, SegmentProblem(0, "a complete gzip file", str(error.strerror)))
+            fault = SegmentProblem(position=0, expected="a complete gzip file", seen=str(error.strerror))
+            return Segment(batches=(), valid_bytes=0, fault=fault)
     with path.open("rb") as file:
         return parse(FileBytes(file), records, after)
 
@@ -606,7 +619,7 @@ def _unpack(path: Path, out: IO[bytes]) -> None:
 
 def write(directory: Path, batches: Sequence[RecordBatch], base: int | None = None) -> Path:
     """Write a segment file into a directory, named after `base` or else the first batch; return its path."""
-    first = base if base is not None else batches[0].base if batches else 0
-    path = directory / file_name(first)
+    first_offset = base if base is not None else batches[0].base if batches else 0
+    path = directory / file_name(first_offset)
     path.write_bytes(segment_bytes(batches))
     return path

@@ -1,6 +1,8 @@
 """Find an epoch cache that explains an observed truncation, for sources that report the truncation but not the cache.
 
 z3 searches: a lemma claims that no cache makes the follower's rule truncate so, and a counter-model of it is such a cache.
+A *lemma* is a function of a path, the run on which it assumes and sets goals; `explore` runs it along every path and returns
+the tally of its goals. The cache has z3 terms for numbers until a counter-model gives them values (`LogValue`).
 """
 
 from dataclasses import dataclass
@@ -57,10 +59,12 @@ def cache_explaining(observed: ObservedTruncation) -> LogValue | None:
                 observed.leader_epoch,
                 observed.leader_end,
             )
+            # Unknown fits either. `done`, a plain truth value or a term: the follower asks for no further epoch.
             completes_alike: Any = observed.completed is None or z3.BoolVal(observed.completed) == term(done)
             path.goal("another truncation", z3.Not(z3.And(target == observed.target, completes_alike)))
 
         tally = explore(no_cache_explains, vars(rules), stop_at_first=True)
+        # The least counter-model: by the name of the goal, its values by the name of the log.
         if tally.refuted:
             cache: LogValue = tally.refuted["another truncation"].values["cache"]
             return cache

@@ -2,7 +2,8 @@
 
 A *lemma* is a Python function that states something about the rules of `impl.rules`. A bounded lemma is proved once per
 *size*, a tuple of the lengths of its sequences (mostly epoch caches), up to `max_entries` each. A lemma about any length is
-proved once. A *group* is lemmas that are proved together in one process.
+proved once. A *group* is lemmas that are proved together in one process. A *path* (`ProofPath`) is one run of a lemma, on
+which it assumes premises and sets goals; `explore` runs it along every path and returns the tally of the goals.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -75,6 +76,7 @@ class SizedLemma:
         """
 
         def at_size(path: ProofPath) -> None:
+            """Run the lemma on a path, with the lengths of its sequences."""
             self.body(path, *size)
 
         if self.any_length:
@@ -97,7 +99,7 @@ class Group:
 
 
 def _lemmas(sizes: Callable[[int], Iterator[tuple[int, ...]]], *bodies: Callable[..., Any]) -> tuple[SizedLemma, ...]:
-    """Return bounded lemmas that are proved at the same sizes."""
+    """Return bounded lemmas that are proved at the same `sizes`, a function of max_entries; `bodies` state them."""
     return tuple(SizedLemma(body, sizes) for body in bodies)
 
 
@@ -182,7 +184,7 @@ BOUNDED: tuple[Group, ...] = (
 
 
 def _any_length(*bodies: Callable[..., Any]) -> tuple[SizedLemma, ...]:
-    """Return lemmas about sequences of any length."""
+    """Return lemmas about sequences of any length, each stated by one of `bodies`."""
     return tuple(SizedLemma(body, any_length=True) for body in bodies)
 
 

@@ -7,7 +7,9 @@ goal of a loop; those counter-models are replayed.
 Terms: a *removal* is a premise of convergence that is dropped, or a rule replaced by the one of an older Kafka. In *epoch
 mode* the follower truncates by OffsetsForLeaderEpoch rounds (KIP-101, KIP-279), in *fetch mode* by diverging fetch responses
 (KIP-595). A *scenario* is a counter-model of a loop lemma, replayed with plain numbers. A goal of this file is PROVED when
-something is lost without the premise, and its counter-model shows what.
+something is lost without the premise, and its counter-model shows what. A `SizedLemma` is a lemma with the sizes (numbers of
+cache entries) for which it is proved; its `explore` proves it at one size, with the rules by name (`namespace`) and without
+some premises, and returns a tally: `refuted` has a counter-model by the name of each goal that is lost.
 """
 
 from collections.abc import Callable, Mapping
@@ -113,8 +115,10 @@ def common_end(leader: LogValue, follower: LogValue) -> int:
 def replay(leader: LogValue, follower: LogValue, mode: str = FETCH_MODE, kip_101: bool = False) -> LossScenario:
     """Run the truncation loop with the rules of `impl` until it ends, or for ROUND_LIMIT rounds.
 
-    `kip_101`: the leader answers with the end offset only, and the follower takes it for the epoch it asked for.
+    `mode` is EPOCH_MODE or FETCH_MODE. `kip_101`: the leader answers with the end offset only, and the follower takes it for
+    the epoch it asked for.
     """
+    # The follower's log, shorter after each round.
     now = follower
     rounds: list[Round] = []
     outcome = ENDLESS
@@ -124,6 +128,7 @@ def replay(leader: LogValue, follower: LogValue, mode: str = FETCH_MODE, kip_101
             decision, *response = rules.fetch_decision(
                 leader.epochs, leader.starts, leader.log_start, leader.log_end, now.log_end, requested
             )
+            # The follower reads on, or is out of range: this fetch truncates nothing.
             if decision != rules.DIVERGING:
                 outcome = DONE if decision == rules.READ else OUT_OF_RANGE
                 break
@@ -133,16 +138,19 @@ def replay(leader: LogValue, follower: LogValue, mode: str = FETCH_MODE, kip_101
         # The response of KIP-101 has no epoch (KIP-279 added it), so the follower takes the offset for its own epoch.
         if kip_101:
             epoch = requested
+        # The log end is also the fetch offset. `done`: the follower asks for no further epoch.
         row, target, done = rules.truncation_target(now.epochs, now.starts, now.log_end, now.log_end, epoch, end)
         rounds.append(Round(now.log_end, requested, (epoch, end), row, target))
         now = truncated(now, target)
+        # In fetch mode the follower always fetches again.
         if mode == EPOCH_MODE and done:
             outcome = DONE
     return LossScenario(mode, leader, follower, tuple(rounds), now.log_end, common_end(leader, follower), outcome)
 
 
 def truncated(log: LogValue, target: int) -> LogValue:
-    """Return the log after a truncation."""
+    """Return the log after a truncation at `target`; one below the log start leaves an empty log."""
+    # A target above the log end truncates nothing.
     end = min(target, log.log_end)
     keeps = rules.truncate_from_end_keeps(log.starts, end)
     return LogValue(log.epochs[:keeps], log.starts[:keeps], min(log.log_start, end), end)
@@ -152,6 +160,7 @@ SMALL = 2
 """Caches of two entries are enough to refute every goal that a premise carries."""
 
 LOOP_GOALS = ("the loop ends at the common prefix", "out of range only when nothing is common")
+"""The goals of `convergence.epoch_loop` and `convergence.fetch_loop` that say where the loop ends."""
 
 
 @dataclass(frozen=True)
@@ -162,6 +171,7 @@ class PremiseRemoval:
     without: frozenset[str]
     """names of the dropped premises; ONE_PAST alone leaves the weaker RECORDS_MATCH in its place"""
     kip_101: bool = False
+    """whether the leader answers as KIP-101 has it, with an end offset and no epoch"""
 
     def lemma(self, mode: str) -> Callable[..., None]:
         """Return the lemma about the truncation loop in that mode, with the leader's old rule if the removal is one."""
@@ -210,7 +220,7 @@ def counter_model_of(removal: str, mode: str, namespace: Mapping[str, Any]) -> C
 
 
 def counter_model_scenario(removal: str = "kip-101", mode: str = EPOCH_MODE) -> LossScenario:
-    """Return the counter-model under a removal, replayed with the plain Python rules.
+    """Return the counter-model under a removal (a key of REMOVALS), replayed with the plain Python rules.
 
     Raises SpecError for an unknown removal, for a mode it has not, and when there is no counter-model.
     """
@@ -229,6 +239,7 @@ def removals_refute(namespace: Mapping[str, Any], max_entries: int) -> list[Goal
     `max_entries` is not used: two entries are always enough.
     """
     del max_entries
+    # A goal is called by the lemma it belongs to, here "without", and by what is removed.
     results = []
     for removal, chosen in REMOVALS.items():
         for mode in modes_of(removal):
@@ -240,6 +251,7 @@ def removals_refute(namespace: Mapping[str, Any], max_entries: int) -> list[Goal
                 )
                 continue
             run = replay(counter_model.values["leader"], counter_model.values["follower"], mode, chosen.kip_101)
+            # Shown as the rounds of the replay in place of the solver's values.
             shown = CounterModel(counter_model.goal, run.lines(), counter_model.values)
             results.append(GoalResult("without", name, ProofVerdict.PROVED, checks=1, counter_model=shown))
     return results
@@ -248,6 +260,7 @@ def removals_refute(namespace: Mapping[str, Any], max_entries: int) -> list[Goal
 def no_premise_is_idle(lemma: SizedLemma, namespace: Mapping[str, Any]) -> list[GoalResult]:
     """Show that every premise the lemma names, dropped alone, costs it a goal; return a result for each premise."""
     sizes = list(lemma.sizes(SMALL))
+    # A first run with all premises finds their names.
     premises: set[str] = set()
     for size in sizes:
         premises |= lemma.explore(size, namespace).premises
@@ -280,6 +293,7 @@ def premise_groups(bounded: tuple[Group, ...]) -> tuple[Group, ...]:
         lemmas = [lemma for group in bounded for lemma in group.lemmas]
         return [result for lemma in lemmas for result in no_premise_is_idle(lemma, namespace)]
 
+    # No lemmas of their own: `run` gives the results. The method, "removal", is only printed; heavy groups start first.
     return (
         Group("needed", "every premise of every lemma is needed", (), "removal", weight=10, run=no_premise_of_any_is_idle),
         Group("removals", "convergence fails without each of its premises", (), "removal", weight=10, run=removals_refute),

@@ -83,14 +83,17 @@ def _goal_results(lemma: str, tally: GoalTally) -> list[GoalResult]:
 
 
 def _finished(group: Group, goals: list[GoalResult], paths: int) -> GroupResult:
-    """Return the result of a group whose goals are all decided."""
+    """Return the result of a group whose goals have all been tried, on so many `paths`; the time it took is added later."""
     verdict = overall([g.verdict for g in goals])
     failures = tuple(g for g in goals if g.verdict is not ProofVerdict.PROVED)
     return GroupResult(group.name, group.title, group.method, verdict, tuple(goals), paths, failures=failures)
 
 
 def _work(name: str, max_entries: int, source: str | None, time_limit: float, pipe: Connection) -> None:
-    """Prove a group and send the result through `pipe`: the main function of a group's process."""
+    """Prove the group `name` and send the result through `pipe`: the main function of a group's process.
+
+    `time_limit` is in seconds of processor time.
+    """
     signal.setitimer(signal.ITIMER_PROF, time_limit)  # ends the process, even within the solver
     pipe.send(prove_group(all_groups()[name], max_entries, source))
     pipe.close()
@@ -158,7 +161,10 @@ def prove(
 
 
 def _start(context: Any, group: Group, max_entries: int, source: str | None, time_limit: float) -> _Running:
-    """Start a process that proves a group, and return it with the end of the pipe that receives the result."""
+    """Start a process that proves a group, and return it with the end of the pipe that receives the result.
+
+    `context` is the multiprocessing context; the other arguments are those of `prove`.
+    """
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_work, args=(group.name, max_entries, source, time_limit, sender), daemon=True)
     process.start()

@@ -73,14 +73,17 @@ class Cfg(NamedTuple):
         return (*self.invariants, *self.properties)
 
     def number(self, name: str, default: int | None = None) -> int:
-        """Return the constant of that name, `default` where there is none. Raises SpecError when it is no number."""
+        """Return the constant of that name, `default` where there is none.
+
+        Raises SpecError when it is no number, and where there is neither a constant nor a default.
+        """
         value = self.constants.get(name, "no such constant" if default is None else str(default))
         if not re.fullmatch(r"-?\d+", value):
             raise SpecError(f"{self.where}: expected a number for the constant {name}, seen {value}")
         return int(value)
 
     def members(self, name: str) -> tuple[str, ...]:
-        """Return the members of the constant of that name. Raises SpecError when it is no set."""
+        """Return the members of the constant of that name, as text. Raises SpecError when it is no set, or there is none."""
         value = self.constants.get(name, "no such constant")
         if not value.startswith("{"):
             raise SpecError(f"{self.where}: expected a set for the constant {name}, seen {value}")
@@ -97,6 +100,7 @@ class Cfg(NamedTuple):
                 f"{self.where}: expected a constant, one of {', '.join(self.constants)}; "
                 f"seen {', '.join(unknown)}; name one of those"
             )
+        # An int is a number, anything else the names of a set's members.
         values = {name: str(value) if isinstance(value, int) else _set(value) for name, value in constants.items()}
         return self._replace(constants={**self.constants, **values})
 
@@ -189,6 +193,7 @@ class _Tokens:
 def parse_cfg(text: str, where: str = "cfg") -> Cfg:
     """Read the text of a cfg; `where` names it in messages. Raises SpecError with the line that is not understood."""
     tokens = _Tokens(text, where)
+    # Fields of Cfg: those with lists of names, and those with one.
     lists: dict[str, list[str]] = {field: [] for field in _LISTS.values()}
     single: dict[str, str] = {}
     constants: dict[str, str] = {}
@@ -201,11 +206,12 @@ def parse_cfg(text: str, where: str = "cfg") -> Cfg:
         elif keyword in _LISTS:
             while tokens.follows("name"):
                 lists[_LISTS[keyword]].append(tokens.take("a name", "name"))
-        # A second INIT would silently replace the first.
+        # Once only: a second INIT would silently replace the first.
         elif keyword in _SINGLE and _SINGLE[keyword] not in single:
             single[_SINGLE[keyword]] = tokens.take("a name", "name")
         else:
             raise tokens.refuse("a keyword that Tidegauge's models use, SPECIFICATION, INIT, NEXT, SYMMETRY and VIEW once")
+    # By the names of the fields, which come from _SINGLE and _LISTS.
     parts: dict[str, Any] = {**single, **{field: tuple(names) for field, names in lists.items()}}
     return Cfg(where, _comment(text), constants=constants, substitutions=substitutions)._replace(**parts)
 

@@ -74,7 +74,10 @@ class GraphReporter:
 
     @staticmethod
     def _number(text: str, numbers: dict[str, int], values: list[tuple[Any, ...]]) -> int:
-        """Return the number of a printed state or label; a new one is parsed and added to `numbers` and `values`."""
+        """Return the number of a printed state or label; a new one is parsed and added to `numbers` and `values`.
+
+        `numbers` has the numbers by the printed text, `values` the parsed values by number.
+        """
         # Parsing is what takes time, and each state is printed once for every step that leads to it.
         number = numbers.get(text)
         if number is None:
@@ -83,7 +86,10 @@ class GraphReporter:
         return number
 
     def take(self, line: str) -> tuple[int, int, int] | None:
-        """Add a printed line to the graph: a state, or a transition, which is returned as (source, label, target) too."""
+        """Add a printed line to the graph: a state, or a transition, which is returned as (source, label, target) too.
+
+        None for a state: it is the source of the transitions in the lines after it. Raises SpecError for any other line.
+        """
         # TLC prints a function on 1..0 as << >>, which is <<>>.
         text = line.strip('"').replace('\\"', '"').replace("<< >>", "<<>>")
         # Without the outer << and >>.
@@ -113,11 +119,12 @@ class StepReporter(GraphReporter):
     """Keeps the transitions in the order they were tried, with repetitions, besides the graph."""
 
     def __init__(self) -> None:
+        """Begin with an empty graph and no steps: (source, label, target) each, as numbers."""
         super().__init__()
         self.steps: list[tuple[int, int, int]] = []
 
     def take(self, line: str) -> tuple[int, int, int] | None:
-        """Add a printed line: a state, or a transition, which is returned too."""
+        """Add a printed line: a state (returns None), or a transition, which is returned and kept in `steps` too."""
         step = super().take(line)
         if step is not None:
             self.steps.append(step)
@@ -135,6 +142,7 @@ def labelled_graph(model: Model, *, start: TlcStart = ONLY_RUN, **constants: int
     `constants` are other bounds than in its cfg (MaxLog=1), `start` is that of one of several runs. Raises SpecError when
     TLC gives no verdict, or counted another number of states.
     """
+    # The names of Init and Next of the model; the wrapper's Next prints each state that TLC takes up.
     init, following = specification_of(model)
     wrapper = f"---- MODULE Sources ----\nEXTENDS {model.module}\nSourcesNext == PrintSource \\/ {following}\n====\n"
     config = reporting(model.config(**constants), "PrintTarget")._replace(specification="", init=init, next="SourcesNext")
@@ -210,7 +218,9 @@ class Behaviour(NamedTuple):
 def view_of(state: Mapping[str, Any]) -> View:
     """Return the view of a state that TLC printed in full, as MCReplication!View defines it: the two must agree.
 
-    `state` is variable -> value. Brokers are the model values b1, b2, ... in that order; in a view they are 0, 1, ...
+    `state` is variable -> value, with the names and values of the specification. Brokers are the model values b1, b2, ... in
+    that order; in a view they are 0, 1, ... The parts of a view are in the order of that operator; traces.from_model.views
+    has names for them.
     """
     order = sorted(state["log"], key=lambda broker: int(broker.name.removeprefix("b")))
 
@@ -224,9 +234,9 @@ def view_of(state: Mapping[str, Any]) -> View:
 
     def slot(message: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return the message in flight between two brokers; () for none."""
-        reported = tuple(message[part] if isinstance(part, str) else part for part in _FIELDS[message["type"]])
-        # As in MCReplication!View, a log start of 0 is left out: most models delete nothing.
-        return reported if message.get("logStart") != 0 else reported[:-1]
+        slot_parts = tuple(message[part] if isinstance(part, str) else part for part in _FIELDS[message["type"]])
+        # As in MCReplication!View, a log start of 0, the last part, is left out: most models delete nothing.
+        return slot_parts if message.get("logStart") != 0 else slot_parts[:-1]
 
     brokers = tuple(
         (
@@ -243,22 +253,25 @@ def view_of(state: Mapping[str, Any]) -> View:
         for b in order
     )
     controller = state["controller"]
-    reported: View = (index(controller["leader"]), controller["epoch"], mask(controller["isr"]), mask(controller["live"]))
+    leader, epoch = index(controller["leader"]), controller["epoch"]
+    registration: View = (leader, epoch, mask(controller["isr"]), mask(controller["live"]))
     if "elr" in state and "waiting" not in state:  # in models with clients the variables of ELR never change
         reborn = tuple(mask(state["reborn"][b]) for b in order)
-        reported = (*reported, mask(state["elr"]), index(state["lastLeader"]), mask(state["clean"]), reborn)
+        registration = (*registration, mask(state["elr"]), index(state["lastLeader"]), mask(state["clean"]), reborn)
     # Like a log start of 0: left out while nothing is deleted.
     deleted = (state["deleted"],) if state.get("deleted") else ()
+    # Models with clients: the produced records that wait for an acknowledgement, by broker, and those acknowledged.
     clients: tuple[View, ...] = ()
     if "waiting" in state:
         waiting = tuple(tuple((produced["end"], produced["epoch"]) for produced in state["waiting"][b]) for b in order)
         acked = sorted((record["offset"], record["epoch"]) for record in state["acked"] if record["acks"] == "all")
         clients = (waiting, tuple(acked))
-    return (brokers, reported, state["committed"], state["crashes"], *deleted, *clients)
+    return (brokers, registration, state["committed"], state["crashes"], *deleted, *clients)
 
 
 def counterexample(model: Model, limits: Limits | None = None) -> Behaviour:
     """Run a model that fails and return its shortest failing run. Raises SpecError when it holds, or has no views."""
+    # A run of a small model takes seconds: it is mostly start.
     limits = limits or Limits(brief=model.tier == "small")
     _groups(model)  # before TLC runs, perhaps for long: a model without views is refused
     return failing_behaviour(model, run_tlc(model.module, model.config().text(), limits=limits))
@@ -271,6 +284,7 @@ def failing_behaviour(model: Model, result: TlcResult) -> Behaviour:
         seen = result.message or result.outcome.value
         raise SpecError(f"{model.cfg}: expected a safety failure to show, seen {seen}")
     states = tuple(view_of(step.state) for step in result.counterexample)
+    # Without the first step, the initial state, which no action led to.
     actions = [step.action for step in result.counterexample[1:]]
     return Behaviour(result.property, states, tuple(_labels(model, groups, states, actions)), result.version)
 
@@ -310,7 +324,8 @@ def _labels(model: Model, groups: tuple[str, ...], states: Sequence[View], actio
     run_tlc("Along", config.text(), extra_modules={"Along.tla": along}, limits=Limits(brief=True), on_line=steps.take)
     edges = steps.graph.edges()
     for action, (source, target) in zip(actions, pairwise(states), strict=True):
-        # TLC names an action that it cannot split (Crash) by the relation it is in, some Next.
+        # The labels of reported steps between these states whose action is TLC's, or one of `groups`. TLC names an action
+        # that it cannot split (Crash) by the relation it is in, some Next: then any action fits.
         candidates = sorted(
             label
             for edge_source, label, edge_target in edges
@@ -336,6 +351,7 @@ def simulate(
     the same runs with the same version of TLC. Raises SpecError when TLC does not simulate.
     """
     _groups(model)  # refuses a model without views
+    # Each tried step is printed with its source (PrintStep): the model's own Next is simulated, without PrintSource.
     config = reporting(model.config(**constants))
     if brokers is not None:
         config = config.with_constants(Broker=named_brokers(brokers))
@@ -358,10 +374,11 @@ def _runs(tried: StepReporter, max_steps: int, result: TlcResult) -> Iterator[Be
     """
 
     def run() -> Behaviour:
-        """Return the run collected so far."""
+        """Return the run collected so far: `path` has the numbers of its states, `label_numbers` those of the labels."""
         states, labels = tried.graph.states, tried.graph.labels
+        # TLC may have taken a step more than were asked for (simulate).
         return Behaviour(
-            "",
+            "",  # no property fails
             tuple(states[s] for s in path[: max_steps + 1]),
             tuple(labels[n] for n in label_numbers[:max_steps]),
             result.version,
@@ -369,6 +386,7 @@ def _runs(tried: StepReporter, max_steps: int, result: TlcResult) -> Iterator[Be
 
     path: list[int] = []
     label_numbers: list[int] = []
+    # Target -> label of the steps tried from the state before.
     leads_to: dict[int, int] = {}
     for source, group in groupby(tried.steps, key=lambda step: step[0]):
         # No step leads back to the initial state, so a run begins where it is the source.

@@ -175,7 +175,9 @@ def own_model(place: Path) -> OwnModel:
     that it puts in or checks, and declares its constants.
     """
     config = parse_cfg(place.read_text(encoding="utf-8"), str(place))
+    # The modules of spec/models, each in a directory of its name.
     texts = {folder.name: folder / f"{folder.name}.tla" for folder in sorted((SPEC / "models").iterdir()) if folder.is_dir()}
+    # The names that the module must define; "" is an INIT and NEXT in place of a SPECIFICATION.
     needed = {config.specification, *config.substitutions.values(), *config.checked} - {""}
     directory = place.absolute().parent.name
     assigned = {*config.constants, *config.substitutions}
@@ -223,7 +225,7 @@ def _names_in(module: str) -> ModuleNames:
 
 
 def _only_property(model: Model) -> str:
-    """Return the temporal property a model checks; "" when it checks none or several."""
+    """Return the temporal property a model checks, the one that TLC means when it names none; "" for none or several."""
     checked = model.config().properties
     return checked[0] if len(checked) == 1 else ""
 
@@ -235,7 +237,7 @@ def compare_with_pins(model: Model, result: TlcResult) -> PinComparison:
     differences: list[str] = []
 
     def check(what: str, expected: Any, seen: Any) -> None:
-        """Add a difference, unless nothing is pinned."""
+        """Add a difference if `seen` is not the pinned value `expected`; None and "" mean that nothing is pinned."""
         if expected not in {None, ""} and expected != seen:
             differences.append(f"{what}: expected {expected}, seen {seen}")
 
@@ -256,6 +258,7 @@ def compare_with_pins(model: Model, result: TlcResult) -> PinComparison:
 
 def run_model(model: Model, *, limits: Limits | None = None, start: TlcStart = ONLY_RUN) -> PinComparison:
     """Run TLC on a model and compare the result with its pins. `start`: that of one of several runs (run_several)."""
+    # A run of a small model takes seconds: it is mostly start.
     options = start.options(limits or Limits(brief=model.tier == "small"))
     return compare_with_pins(model, run_tlc(model.module, model.config().text(), **options))
 
@@ -286,6 +289,7 @@ def _pins(comparison: PinComparison) -> dict[str, str]:
     pins = {"expect": f'"{result.outcome.value}"', "seconds": f"{result.seconds:.0f}"}
     if result.property:
         pins["property"] = f'"{result.property}"'
+    # The counts of a failing model depend on where TLC stopped (rule 4).
     if result.counterexample:
         return {**pins, "length": str(len(result.counterexample))}
     return {**pins, "distinct": str(result.distinct), "depth": str(result.depth)}
@@ -297,6 +301,7 @@ def recorded(text: str, comparisons: Iterable[PinComparison]) -> str:
     Runs without a verdict change nothing.
     """
     pins_by_name = {c.model.name: _pins(c) for c in comparisons if c.result.outcome is not TlcOutcome.ERROR}
+    # Each block is the text of one entry, up to the head of the next one.
     blocks = re.split(r"(?=^\[\[model\]\]$)", text, flags=re.MULTILINE)
     for number, block in enumerate(blocks):
         name = re.search(r'^name = "(.+)"$', block, flags=re.MULTILINE)

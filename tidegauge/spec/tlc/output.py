@@ -1,7 +1,8 @@
 """Read what TLC prints: the numbered messages of its tool mode, and the lines of TLC!PrintT.
 
 A message has a number (tlc2.output.EC), a class (1 is an error) and lines of text, between a STARTMSG and an ENDMSG mark. A
-`TlcTranscript` collects the messages of a run. TLA+ values in them become Python values (the table below).
+`TlcTranscript` collects the messages of a run. TLA+ values in them become Python values (the table below). Of a
+counterexample each state is a message of its own; its text is the action that led to it, and the state.
 """
 
 import os
@@ -82,7 +83,7 @@ class _Reader:
         return self.kind == "mark" and self.token == mark
 
     def members(self, close: str) -> list[Any]:
-        """Read values with commas between, up to the closing mark."""
+        """Read values with commas between, up to the mark `close`, and go past it; the opening mark has been read."""
         members: list[Any] = []
         while not self.sees(close):
             if members:
@@ -122,7 +123,7 @@ class _Reader:
         if not self.sees(".."):
             return low
         self.advance()
-        high = int(self.token)
+        high = int(self.token)  # raises ValueError for what is no number
         self.advance()
         if high - low > LARGEST_SPAN:
             raise ValueError(f"expected an interval of at most {LARGEST_SPAN:,} numbers, seen {low}..{high}")
@@ -155,7 +156,7 @@ class _Reader:
 
 
 def parse_value(text: str) -> Any:
-    """Return the Python value of `text`. Raises ValueError when it is not one TLA+ value."""
+    """Return the Python value of `text`, by the table above. Raises ValueError when it is not one TLA+ value."""
     reader = _Reader(text)
     try:
         value = reader.value()
@@ -199,10 +200,11 @@ def printed(work: Path, on_line: OnLine, end: Callable[[], object]) -> Iterator[
     reader = os.open(work / PIPE, os.O_RDONLY | os.O_NONBLOCK)
     # Kept open until the process has ended: else the reader would wait for ever for a JVM that never opens the pipe.
     writer = os.open(work / PIPE, os.O_WRONLY)
+    # It was opened without blocking only because there was no writer yet.
     os.set_blocking(reader, True)
 
     def read() -> None:
-        """Read lines until the last writer closes the pipe."""
+        """Read lines until the last writer closes the pipe; an exception of `on_line` ends the process."""
         with os.fdopen(reader, encoding="utf-8", errors="replace") as lines:
             try:
                 for line in lines:
@@ -259,13 +261,13 @@ _SUCCESS = 2193
 _SAFETY = frozenset({2107, 2110, 2112, 2113, 2146})
 _TEMPORAL = 2116
 _DEADLOCK = 2114
-_BEHAVIOR = 2121
+_BEHAVIOR = 2121  # of class error, but only the heading of a counterexample: its states follow
 _STATE = 2217
-_STATS = 2199
+_STATS = 2199  # the numbers of states
 _DEPTH = 2194
 _SIMULATED = 2209  # a simulation ends with its last progress: it finds nothing out, so it has no message of success
 _VERSION = 2262
-_FINISHED = 2186
+_FINISHED = 2186  # the last message of every run
 _ERROR_CLASS = "1"
 
 _START = re.compile(r"@!@!@STARTMSG (-?[0-9]{1,9}):?(\d*) @!@!@")
@@ -292,10 +294,13 @@ class TlcTranscript:
     """the last message has come"""
 
     def take(self, number: int, kind: str, text: str) -> None:
-        """Add one message: its number, its class (_ERROR_CLASS is an error), and its text."""
+        """Add one message: its number, its class `kind` (_ERROR_CLASS is an error), and its text. Raises SpecError.
+
+        Messages of other numbers are dropped, unless they are of class error.
+        """
         if number == _STATE:
             # "2: <MCCrash line 90, ...>" and then the state. The models that are checked wrap actions of Replication.tla
-            # (MCCrash wraps Crash): a trace names both alike.
+            # (MCCrash wraps Crash): a trace names both alike. The initial state has no action: its step gets "".
             head, _, body = text.partition("\n")
             action = re.match(r"\d+: <(\w+) line", head)
             try:
@@ -323,12 +328,16 @@ class TlcTranscript:
             self.outcome = TlcOutcome.LIVENESS
         elif number == _DEADLOCK:
             self.outcome = TlcOutcome.DEADLOCK
+        # The failures above, and _BEHAVIOR, are of class error too, but are results; any other error is a complaint.
         elif kind == _ERROR_CLASS and number != _BEHAVIOR:
             self.errors.append(text)
 
 
 def _counts(text: str) -> StateCounts:
-    """Return the numbers of "... states generated, ... distinct states found, ... states left on queue"; -1 for others."""
+    """Return the numbers of "... states generated, ... distinct states found, ... states left on queue".
+
+    -1 where the text does not have these three.
+    """
     numbers = list(map(_int, _COUNTED.findall(text)))
     return StateCounts(*numbers[:2]) if len(numbers) == 3 else StateCounts(-1, -1)
 
@@ -340,7 +349,7 @@ def _int(text: str) -> int:
 
 @dataclass
 class _Message:
-    """A message whose end has not come yet."""
+    """A message whose end has not come yet; `kind` is its class."""
 
     number: int
     kind: str
@@ -350,6 +359,7 @@ class _Message:
 def read_transcript(lines: Iterable[str]) -> TlcTranscript:
     """Read the output of TLC up to its last message."""
     transcript = TlcTranscript()
+    # The messages that have begun and not ended; the last one is inside the others.
     open_messages: list[_Message] = []
     for raw in lines:
         line = raw.rstrip("\r\n")
@@ -378,6 +388,8 @@ def read_transcript(lines: Iterable[str]) -> TlcTranscript:
 
 
 _NOISE = re.compile(r"Parsing file|Semantic processing|Residual stack|\s+at |\S+ starting at line|\s*$")
+"""Lines of the parser that do not say what is wrong: progress, and stacks of Java."""
+# How TLC and its parser write a place, and how a report does, with the groups of the pattern.
 _PLACES = (
     (re.compile(r"line (\d+), col (\d+) to line \d+, col \d+ of module (\w+)"), "{2}.tla:{0}:{1}"),
     (re.compile(r"Line (\d+), column (\d+) to line \d+, column \d+ in (\w+)\s*\Z"), "{2}.tla:{0}:{1}"),

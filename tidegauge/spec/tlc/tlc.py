@@ -135,7 +135,10 @@ def modules() -> dict[str, str]:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Kill the process and its children: `java` may be a script that starts the JVM."""
+    """Kill the process and its children: `java` may be a script that starts the JVM.
+
+    It was started as the leader of a process group, whose id is its own.
+    """
     if process.returncode is not None:
         return  # it has ended, and its id may belong to another process by now
     with contextlib.suppress(ProcessLookupError):
@@ -173,6 +176,7 @@ def _run(
 
     `on_line` gets each line that the spec prints; None: it prints none. `stop` ends the process when it is set.
     """
+    # To a file: a pipe that nobody reads would fill up and stop the JVM.
     with (work / "stderr").open("w+", encoding="utf-8", errors="replace") as stderr:
         with subprocess.Popen(
             command,
@@ -191,10 +195,10 @@ def _run(
             try:
                 with printed(work, on_line, partial(_end, process)) if on_line else contextlib.nullcontext():
                     transcript = read_transcript(process.stdout or ())
-                    is_over = transcript.over and not limits.until_exit
+                    is_killed_at_end = transcript.over and not limits.until_exit
                     # After its last message the JVM would wait a third of a second for a thread that still listens (FPSet is
                     # an RMI object).
-                    if is_over:
+                    if is_killed_at_end:
                         _end(process)
                     code = process.wait()
             except BaseException:
@@ -203,7 +207,8 @@ def _run(
             finally:
                 watch.over.set()
         stderr.seek(0)
-        return transcript, _Ending(0 if is_over else code, stderr.read().strip(), watch.expired.is_set())
+        # A process that was killed after its last message has ended well.
+        return transcript, _Ending(0 if is_killed_at_end else code, stderr.read().strip(), watch.expired.is_set())
 
 
 def _no_verdict(transcript: TlcTranscript, ending: _Ending, limits: Limits, work: Path) -> str:
@@ -250,6 +255,7 @@ def run_tlc(
         (work / "tmp").mkdir()
         if on_line:
             os.mkfifo(work / PIPE)
+        # Everything in one folder; one of `extra_modules` may take the place of a module of the package.
         for name, text in {**modules(), **(extra_modules or {}), f"{module}.cfg": config}.items():
             (work / name).write_text(text, encoding="utf-8")
         command = [
@@ -260,6 +266,7 @@ def run_tlc(
             f"-Xmx{limits.memory_mb}m",
             f"-Djava.io.tmpdir={work / 'tmp'}",
             *("-Dfile.encoding=UTF-8", "-Duser.language=en", "-Duser.country=US"),
+            # -tool: numbered messages (rule 2); -deadlock: do not check deadlock (rule 5).
             *("-cp", str(jar), "tlc2.TLC", "-tool", "-deadlock"),
             *("-metadir", str(work / "states"), "-workers", str(limits.workers)),
             *(PRINTS if on_line else ()),
@@ -269,6 +276,7 @@ def run_tlc(
         transcript, ending = _run(command, work, limits, on_line, stop or threading.Event())
         message = _no_verdict(transcript, ending, limits, work)
     return TlcResult(
+        # A run with no verdict is an error, whatever its output says.
         TlcOutcome.ERROR if message else transcript.outcome or TlcOutcome.ERROR,
         transcript.property,
         transcript.counts.generated,

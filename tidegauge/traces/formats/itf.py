@@ -26,7 +26,7 @@ VARIABLES = ("node", "action", "fields", *REPORTED)
 
 
 def write(trace: Trace, path: Path) -> None:
-    """Write one trace to `path`, each state on a line."""
+    """Write one trace to `path`, each state on a line, one at a time: all states together take many times the trace."""
     meta = {"format": "ITF", "format-description": "https://apalache-mc.org/docs/adr/015adr-trace.html"}
     meta |= {"description": f"{trace.name} {trace.tp}".strip(), "source": TOOL}
     with path.open("w", encoding="utf-8", newline="\n") as out:
@@ -39,6 +39,7 @@ def _states(trace: Trace) -> Iterator[dict[str, Any]]:
     """Yield the state before all events, and then one after each event."""
     # Field -> node -> the value that the node has reported last.
     reported: dict[str, dict[int, Any]] = {name: {} for name in REPORTED}
+    # The empty state, as if an event Init of no node (-1) had led to it.
     yield _state(0, Event(-1, "Init", {}), reported)
     for index, event in enumerate(trace.events, 1):
         for name in REPORTED:
@@ -57,6 +58,7 @@ def _state(index: int, event: Event, reported: Mapping[str, Mapping[int, Any]]) 
 
 def _value(name: str, value: Any) -> Any:
     """Return the value of the event field `name` as ITF writes it; None, known to be undefined, is -1 or empty."""
+    # A node is an integer too; a truth value that is undefined is -1.
     match FIELDS[name].kind:
         case FieldKind.BOOL if value is not None:
             return value

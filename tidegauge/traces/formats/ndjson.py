@@ -10,7 +10,8 @@ Rules of this file
 4. A newer major version of the schema is refused for the whole file: reading half of it would judge half of it.
 
 The *envelope* of a line is its keys that are no fields of the event. A *problem* is what could not be read, or what is
-missing: `lost` counts the lines that it costs. `do` says what to do about it.
+missing: `lost` counts the lines that it costs. `do` says what to do about it. `EVENTS` and `FIELDS` of the schema say which
+fields an event may have, and how their values read (their *kind*). `seq` numbers the events of a node.
 """
 
 import json
@@ -59,6 +60,7 @@ class NdjsonReading(NamedTuple):
 
 def write(traces: Iterable[Trace], path: str | Path) -> None:
     """Write `traces` to `path`, one after the other."""
+    # A text that is no valid Unicode, as of a file's name, is written with backslashes.
     with Path(path).open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as out:
         for trace in traces:
             out.writelines(f"{line}\n" for line in lines(trace))
@@ -79,6 +81,7 @@ def _line(event: Event) -> dict[str, Any]:
         line["seq"] = event.seq
     line["event"] = event.event
     line |= event.fields
+    # Without those that the event does not have; what this version does not know comes last.
     line |= {key: value for key, value in (("time", event.time), ("corr", event.corr), ("at", event.at)) if value}
     return line | dict(event.unknown)
 
@@ -93,7 +96,7 @@ def _json(value: Mapping[str, Any]) -> str:
 
 
 def read(path: str | Path, name: str | None = None) -> NdjsonReading:
-    """Read everything that can be read from the file at `path`, which Problems call `name`."""
+    """Read everything that can be read from the file at `path`, which Problems call `name` (as the path when None)."""
     called = str(path) if name is None else name
     reader = LineReader(called)
     try:
@@ -134,8 +137,9 @@ class LineReader:
         self.stopped = False
         self.bytes = 0
         self.lines = 0
+        # Keeps the beginning of a line until its end comes, and drops lines that are too long.
         self.bound = LineBound()
-        self.blank = True
+        self.blank = True  # nothing but blank lines so far
         # By the name of a trace: topic-partition, config and events; how many events `take_traces` has returned; how many
         # lines the file had lost before it began; and how many events it had before a line was lost.
         self.open: dict[str, tuple[str, Config, list[Event]]] = {}
@@ -144,7 +148,7 @@ class LineReader:
         self.damaged: dict[str, int] = {}
         self.current: str | None = None
         self.last_seq: dict[tuple[str, int], int] = {}  # by trace and node
-        self.losses = 0
+        self.losses = 0  # lines lost so far
 
     def traces(self) -> list[Trace]:
         """Return the traces read so far, without the events that `take_traces` has returned."""
@@ -160,7 +164,7 @@ class LineReader:
 
     def feed(self, data: bytes) -> None:
         """Read more bytes. A line without its end waits for the next ones."""
-        # JSON text has no NUL byte: it escapes control characters.
+        # JSON text has no NUL byte: it escapes control characters. Only the first SNIFFED bytes of a file are looked at.
         if b"\0" in data[: max(SNIFFED - self.bytes, 0)]:
             do = "give NDJSON (.ndjson), or Parquet with the suffix .parquet"
             self.problem(None, "lines of JSON", "a binary file", do)
@@ -168,7 +172,7 @@ class LineReader:
         self.bytes += len(data)
         # Whole lines only: the last one may end in the next piece, in the middle of a character.
         complete = self.bound.feed(data)
-        # Blank lines are counted at once: a file may have a hundred million of them.
+        # Blank lines are counted at once: a file may have a hundred million of them. A dropped line looks blank.
         if not complete.strip() and not self.bound.dropped:
             self.lines += complete.count(b"\n")
             return
@@ -182,7 +186,8 @@ class LineReader:
             self.problem(None, "a Config line and events", "an empty file", "check that the source wrote anything")
 
     def next_file(self) -> None:
-        """Go on with another file, whose lines follow those of this one."""
+        """Go on with another file, or with this one from its beginning: its lines follow those read so far."""
+        # What waits is the last line of the old file, without its end.
         if unended := self.bound.end():
             self.line(unended, last=True)
         self.bytes = self.lines = 0
@@ -240,6 +245,7 @@ class LineReader:
     def config(self, number: int, line: dict[str, Any]) -> None:
         """Begin the trace of a Config line, or note the problem with it."""
         name = line.get("trace", "")
+        # A trace without a name is called by its place in the file.
         name = name if isinstance(name, str) and name else f"trace-{len(self.open) + 1}"
         fault = schema.fault(line)
         # Event lines refer to traces by name, so that two traces must not share one.
@@ -250,6 +256,7 @@ class LineReader:
             # The events below would otherwise count as events of the trace before.
             self.current = None
             return
+        # The topic-partition.
         tp = line.get("tp", "")
         self.open[name] = (tp if isinstance(tp, str) else "", schema.from_json(line, ENVELOPE), [])
         self.current = name
@@ -275,6 +282,7 @@ class LineReader:
             allowed = ", ".join(map(str, (*config.nodes, *([] if config.controller is None else [config.controller]))))
             self.problem(number, f'"node" to be one of {allowed}', shown(node), "the line is left out", lost=1)
             return
+        # The fields of this event, and keys that this version does not know for it.
         fields: dict[str, Any] = {}
         unknown: dict[str, Any] = {}
         for key, value in line.items():
@@ -291,6 +299,7 @@ class LineReader:
         # A lost line may have been an event of any trace that had begun, so what follows in this one is uncertain.
         if self.losses > self.losses_before[name]:
             self.damaged.setdefault(name, self.handed.get(name, 0) + len(events))
+        # The place that the line names, as its source had it; else its own.
         at = line.get("at") or f"{self.path}:{number}"
         events.append(Event(node, kind, fields, seq, text.get("time"), text.get("corr"), str(at), unknown))
 
@@ -315,6 +324,7 @@ class LineReader:
 
 def _field_fault(key: str, value: Any, config: Config) -> str | None:
     """Return what the value of the field `key` should have been, or None if it is right for a trace of this config."""
+    # Any field may be known to be undefined.
     if value is None:
         return None
     kind = FIELDS[key].kind
@@ -329,6 +339,7 @@ def _field_fault(key: str, value: Any, config: Config) -> str | None:
     if kind is FieldKind.NODES:
         right = isinstance(value, list) and all(is_int(node) and node in nodes for node in value)
         return None if right else f"a list of the nodes {list(config.nodes)}, or null"
+    # An epoch cache is left.
     right = isinstance(value, list) and all(
         isinstance(pair, list) and len(pair) == 2 and all(is_int(n) and -1 <= n < LARGEST for n in pair) for pair in value
     )

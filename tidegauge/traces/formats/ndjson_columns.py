@@ -12,7 +12,8 @@ Rules of this file
 
 A *batch* is the traces of a file that share a config. A *table* is the columns of the distinct lines of a batch, a row each;
 an event is then the number of its row. Whatever is unexpected raises UnexpectedLineError, and the file is left to the other
-reader.
+reader. `Columns` are arrays with a value per event (traces.columns): its type's code, its node's position in the config, and
+its fields; `Distinct` is a table and the row of each event. `seq` numbers the events of a node.
 """
 
 import json
@@ -65,6 +66,7 @@ def read_at_once(data: bytes) -> list[TraceBatch] | None:
     if not data.endswith(b"\n"):
         data += b"\n"
     try:
+        # Raises for what is no UTF-8; to ask for ASCII is far cheaper, and most files are.
         if not data.isascii():
             data.decode()
         traces = _traces(data)
@@ -83,6 +85,7 @@ def spans(path: Path, least: int) -> list[Span]:
 
     Returns no spans for a file with one span, an unexpected Config line or a trace that is named by its place in the file.
     """
+    # Where the spans end; the first begins at 0.
     ends = [0]
     # A file with a line that is too long is left to the reader that goes line by line.
     if has_long_line(path):
@@ -96,13 +99,14 @@ def spans(path: Path, least: int) -> list[Span]:
             # A trace without a name is called by its place in the file, and who reads a span does not know its place.
             if trace.name == f"trace-{number}":
                 return []
+            # The span has reached its size, or the file ends.
             if trace.last - ends[-1] >= least or trace.last == len(data):
                 ends.append(trace.last)
     return list(pairwise(ends)) if len(ends) > 2 else []
 
 
 def read_span(path: Path, span: Span | None) -> bytes:
-    """Return the bytes of a span of a file, or of the whole file."""
+    """Return the bytes of a span of a file, or of the whole file when None."""
     if span is None:
         return path.read_bytes()
     with path.open("rb") as file:
@@ -121,7 +125,7 @@ _NAMED_AGAIN = re.compile(rb'"trace"|\\')
 
 
 class _Trace(NamedTuple):
-    """A trace by its Config line, and the bytes of the event lines below it."""
+    """A trace by its Config line, and the bytes [first, last) of the event lines below it."""
 
     config: Config
     name: str
@@ -142,6 +146,7 @@ def _traces(data: "bytes | mmap.mmap") -> list[_Trace]:
     # A search for the word is far cheaper than parsing every line: Config lines are few.
     at = data.find(b'"Config"')
     while at >= 0:
+        # The line around the word, without its end.
         first, last = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
         if last < 0:
             raise UnexpectedLineError("the file ends in a Config line")
@@ -149,6 +154,7 @@ def _traces(data: "bytes | mmap.mmap") -> list[_Trace]:
         named = _NAMED.fullmatch(data, first, last)
         before, name_bytes, after = named.groups() if named else (data[first:last], b"", b"")
         name = name_bytes.decode() or f"trace-{len(traces) + 1}"
+        # A pair: the config and the topic-partition.
         config = configs.get((before, after))
         if config is None:
             line = _config_line(data[first:last])
@@ -172,6 +178,7 @@ def _traces(data: "bytes | mmap.mmap") -> list[_Trace]:
             traces[-1] = traces[-1]._replace(last=first)
         elif data[:first].strip():
             raise UnexpectedLineError("an event comes before the first Config line")
+        # Up to the end of the file, until another Config line comes.
         traces.append(_Trace(config[0], name, config[1], last + 1, len(data)))
     if not traces:
         raise UnexpectedLineError("the file has no Config line")
@@ -200,6 +207,7 @@ def _by_config(traces: Sequence[_Trace]) -> list[list[_Trace]]:
     batches: dict[str, list[_Trace]] = {}
     for trace in traces:
         config = trace.config
+        # The text of the config, made once for each object.
         key = keys.get(id(config)) or keys.setdefault(id(config), json.dumps(schema.as_json(config), sort_keys=True))
         batches.setdefault(key, []).append(trace)
     return list(batches.values())
@@ -216,12 +224,13 @@ def _read_batch(data: bytes, ends: Ints, traces: Sequence[_Trace]) -> TraceBatch
     if config.extra.get(WHOLE) is False or config.extra.get(GAPS):
         raise UnexpectedLineError("a trace has gaps")
     text = b"".join(data[trace.first : trace.last] for trace in traces)
-    # How many lines each trace has.
+    # How many lines each trace has: those whose ends lie in its bytes.
     counts = np.diff(np.searchsorted(ends, [(trace.first, trace.last) for trace in traces])).ravel()
     if not counts.sum():
         return TraceBatch(to_columns([Trace(t.name, t.tp, t.config, ()) for t in traces], config), config, 0)
     # Traces of a model repeat a few thousand lines millions of times: each is parsed once, and is a row of the table.
     # Where they do not repeat, every line is a row: slice(None) takes all rows as they are.
+    # `rows` leads from events to rows of the table.
     distinct, rows = _distinct_lines(text) or (text, slice(None))
     table = _EventTable(distinct.count(b"\n"), config)
     # msgspec reads objects wherever they begin: only with one object a line is the count of lines the count of events.
@@ -233,6 +242,7 @@ def _read_batch(data: bytes, ends: Ints, traces: Sequence[_Trace]) -> TraceBatch
         raise UnexpectedLineError("an object has more than one line")
     # The number of each event's trace, and where each trace begins.
     number, starts = np.repeat(np.arange(len(traces)), counts), np.concatenate(([0], np.cumsum(counts)))
+    # `seq` of each event is checked here, and is no column.
     columns, seq = table.columns(starts), table.seq[rows]
     # The number of the trace that each event names: it must be the one that the event stands in.
     named = table.named_traces({trace.name: place for place, trace in enumerate(traces)})[rows]
@@ -280,9 +290,11 @@ def _check_sequence(event: Ints, node: Ints, seq: Ints, trace: Ints) -> None:
     # Sorted by trace, then by node, then as in the file: neighbours are consecutive events of one node, but where one ends.
     rows = rows[np.lexsort((rows, node[rows], trace[rows]))]
     seq = seq[rows]
+    # For each event but the first: whether it is of the same node and trace as the one before it.
     follows = (np.diff(trace[rows]) == 0) & (np.diff(node[rows]) == 0)
     begins = np.isin(seq, (0, 1))
     anew = (event[rows[1:]] == EVENTS["Start"].code) & begins[1:]
+    # The first event of all begins; each other one follows the one before it, or is the first of a node and begins.
     if not begins[:1].all() or not np.where(follows, anew | (np.diff(seq) == 1), begins[1:]).all():
         raise UnexpectedLineError("seq does not count on")
 
@@ -330,6 +342,7 @@ def _event_struct(name: str) -> _EventStruct:
         """Return the fields of these kinds, kind by kind."""
         return tuple(field for kind in kinds for field in fields if FIELDS[field].kind is kind)
 
+    # (name, type, default): a field that a line leaves out is UNKNOWN.
     members = [*_ENVELOPE, *((field, _TYPES[FIELDS[field].kind], UNKNOWN) for field in fields)]
     numbers = of_kind(FieldKind.INT, FieldKind.BOOL)
     return _EventStruct(
@@ -358,7 +371,10 @@ class _NodePositions(dict[Any, int]):
         super().__init__({UNKNOWN: UNKNOWN, None: -1} | {node: at for at, node in enumerate(config.nodes)})
 
     def __missing__(self, nodes: object) -> int:
-        """Return the mask of a tuple of nodes, and keep it. Raises KeyError for a node that the config lacks."""
+        """Return the mask of a tuple of nodes that is not in the dict yet, and keep it.
+
+        Raises KeyError for a node that the config lacks.
+        """
         if not isinstance(nodes, tuple):
             raise KeyError(nodes)
         self[nodes] = mask(self[node] for node in nodes)
@@ -389,6 +405,7 @@ class _EventTable:
                 raise UnexpectedLineError("a line has more than one object")
             self.names += [(row, event.trace) for row, event in enumerate(events, begin) if event.trace is not None]
             structs = [*map(type, events)]
+            # msgspec has chosen the struct by the name of the event.
             codes = np.fromiter((_STRUCTS[struct].code for struct in structs), np.int64, len(events))
             self.event[begin : self.filled] = codes
             # Lines of one type of event have the same fields: each field is filled for all of them at once.
@@ -400,6 +417,7 @@ class _EventTable:
 
     def _fill(self, rows: Ints, events: Sequence[Any], kind: _EventStruct) -> None:
         """Write parsed events, all of type `kind`, to these rows of the table."""
+        # A column for each of `seq`, the node and the fields in `kind.numbers`.
         seq, node, *numbers = _numbers([*map(kind.values, events)]).T
         self.seq[rows] = seq
         # The node of an event may be the controller, which `positions` has; fields name brokers only (`node_fields`).
@@ -409,6 +427,7 @@ class _EventTable:
         for name in kind.nodes:
             values = map(self.node_fields.__getitem__, map(attrgetter(name), events))
             self._fill_column(name, rows, np.fromiter(values, np.int64, len(events)))
+        # An absent cache is UNKNOWN, a number, and null is None.
         if kind.epochs:
             caches = zip(rows.tolist(), [event.epochs for event in events], strict=True)
             self.caches += [(row, epochs) for row, epochs in caches if isinstance(epochs, tuple)]
@@ -431,7 +450,9 @@ class _EventTable:
 
     def columns(self, trace_starts: Ints) -> Columns:
         """Return the columns of all lines, with `trace_starts` as given."""
+        # In the order of the rows: they were added by type of event.
         caches = sorted(self.caches)
+        # The number of pairs of row i is lengths[i + 1], so that the sum up to i is where its pairs begin.
         lengths = np.zeros(self.lines + 1, np.int64)
         at = np.array([row for row, _ in caches], np.int64)
         lengths[at + 1] = [len(epochs) for _, epochs in caches]
@@ -451,6 +472,7 @@ class _EventTable:
 def _numbers(rows: Sequence[tuple[int | None, ...]]) -> Ints:
     """Return tuples of equal length as rows of an array; truth values become 0 and 1, None becomes -1."""
     flat = chain.from_iterable(rows)
+    # Value by value, without an object for each row: fast, but fromiter takes no None.
     try:
         numbers = np.fromiter(flat, np.int64, len(rows) * len(rows[0]))
     except TypeError:  # a null, which is rare: most events never look for one

@@ -3,7 +3,9 @@
 A row is an event, and a row group holds whole traces. The *wide* layout has a column per field; the *distinct* one has a
 *table* of distinct events in the metadata, and the one column `row` (both described below). Numbers are as in
 traces.columns: nodes are positions in the config, sets of nodes masks, absent fields UNKNOWN. `trace_starts` has the row
-where each trace begins, and the end. A *chunk* is a column of a row group.
+where each trace begins, and the end. A *chunk* is a column of a row group. An epoch cache is pairs (epoch, start offset), of
+which row i owns those from `epochs_at[i]` to `epochs_at[i + 1]`. Arrow is asked for no metadata of columns: `read_footer`
+reads them as `GroupMetadata` (rows, chunks), and each chunk has the sizes of its pages.
 """
 
 import json
@@ -102,9 +104,11 @@ class _File:
         self._out.close()
 
     def __enter__(self) -> Self:
+        """Return the file, which the block writes to."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Write the footer."""
         self.close()
 
 
@@ -126,9 +130,10 @@ class Writer(_File):
             begin, end = int(columns.trace_starts[first]), int(columns.trace_starts[last])
             arrays: list[Any] = [pa.array(columns.event[begin:end]), pa.array(columns.node[begin:end])]
             for name in self.fields:
-                reported = columns.ints.get(name)
-                unknown = np.full(end - begin, UNKNOWN, dtype=np.int64) if reported is None else reported[begin:end]
-                arrays.append(pa.array(unknown))
+                column = columns.ints.get(name)
+                # A field that none of these traces has is a column of the file all the same.
+                values = np.full(end - begin, UNKNOWN, dtype=np.int64) if column is None else column[begin:end]
+                arrays.append(pa.array(values))
             if self.with_epochs:
                 arrays.append(_epochs_as_text(columns, begin, end))
             self.row_group(np.diff(columns.trace_starts[first : last + 1]), arrays)
@@ -161,8 +166,9 @@ def _groups(starts: Ints, max_rows: int) -> Iterator[tuple[int, int]]:
     """
     first, traces = 0, len(starts) - 1
     while first < traces:
+        # The last trace start that is not more than `max_rows` behind.
         last = int(np.searchsorted(starts, starts[first] + max_rows, side="right")) - 1
-        # A trace is never split: a row group must be judged alone.
+        # At least one trace, and no more than there are. A trace is never split: a row group must be judged alone.
         last = min(max(last, first + 1), traces)
         yield first, last
         first = last
@@ -174,9 +180,10 @@ def _epochs_as_text(columns: Columns, begin: int, end: int) -> pa.DictionaryArra
     # The number of each row's text: of the first two, none reported and an empty cache; others are added.
     which = np.where(reported, np.int32(1), np.int32(0))
     texts = ["", "[]"]
-    # By the bytes of its pairs, so that a cache becomes text only once.
+    # The number of a text by the bytes of its pairs, so that a cache becomes text only once; the empty one is 1.
     codes = {b"": 1}
     at = 2 * columns.epochs_at[begin : end + 1]  # a pair is two numbers
+    # Rows with a cache that has pairs; a code that is the number of texts is a new one.
     for row in np.flatnonzero(reported & (at[1:] > at[:-1])):
         pairs = columns.epochs[at[row] : at[row + 1]]
         code = which[row] = codes.setdefault(pairs.tobytes(), len(texts))
@@ -224,6 +231,7 @@ class Unreadable(ValueError):  # noqa: N818 - the name states what the file is; 
     """A file or row group that cannot be read."""
 
     def __init__(self, problem: Problem) -> None:
+        """Take the problem, whose text becomes the message."""
         super().__init__(str(problem))
         self.problem = problem
 
@@ -257,15 +265,18 @@ class Reader:
                 source,
                 metadata=metadata,
                 memory_map=True,
-                pre_buffer=opened is not None,
+                pre_buffer=opened is not None,  # large pieces; what is mapped needs none
+                # Epoch caches as numbers and a list of distinct texts, so that each text is parsed once.
                 read_dictionary=[EPOCHS] if EPOCHS in metadata.schema.names else None,
                 page_checksum_verification=True,
             )
         except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
             raise self._unreadable("a Parquet file", _reason(error), "check that it was written to its end") from error
+        # What the footer says is compared with the schema before Arrow reads a row group by it (parquet_metadata, rule 1).
         self._groups = self._footer(metadata.num_row_groups, opened)
         self._schema = self._in.schema_arrow  # kept, because pyarrow parses it anew at each access
         self.config, events = self._head()
+        # The columns to read: those that the layout needs, and the fields that the file has; others are left alone.
         names = self._schema.names
         needed = KEYS if events is None else (TRACE, ROW)
         missing = [key for key in needed if key not in names]
@@ -293,18 +304,21 @@ class Reader:
     def read_as_stored(self, index: int) -> Columns | Distinct:
         """Read row group `index` in the layout of the file: columns, or the rows of the table. Raises Unreadable."""
         table = self._read(index, self._names)
+        # The columns of numbers: of fields, or `row`; and the trace number of each row.
         try:
             ints = {name: _int64(table.column(name)) for name in self._names if name not in (TRACE, EPOCHS)}
             number = _number(table.column(TRACE))
         except (ValueError, pa.ArrowException) as error:
             raise self._bad_group(index, "columns of integers", _reason(error)) from error
         starts = self._starts(index, number)
+        # The distinct layout: numbers of rows, which must lie in the table.
         if self._table is not None:
             rows, size = ints[ROW], len(self._table)
             if len(rows) and int(rows.view(np.uint64).max()) >= size:  # as unsigned, a negative number is large
                 raise self._bad_group(index, f"rows from 0 to {size - 1}", f"{rows.min()} to {rows.max()}")
             self._refuse_epochs(index, int(np.diff(self._table.epochs_at)[rows].sum()))
             return Distinct(with_starts(self._table, starts), rows)
+        # The wide layout: the other columns of numbers are fields.
         event, node = ints.pop("event"), ints.pop("node")
         wrong = self._wrong(event, node, ints)
         if wrong is not None:
@@ -316,14 +330,17 @@ class Reader:
         self._in.close(force=True)  # also the file that `opened` returned
 
     def __enter__(self) -> Self:
+        """Return the reader, which the block reads with."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Close the file."""
         self.close()
 
     def _footer(self, expected: int, opened: Callable[[], Any] | None) -> tuple[GroupMetadata, ...]:
         """Return what the footer says of the row groups. Raises Unreadable, also if there are not as many as `expected`."""
         try:
+            # Of a file of this machine the footer is remembered; one at a URI has no version that could be compared.
             if opened is None:
                 groups = _footer_of_version(self.path, version_of_status(Path(self.path).stat()))
             else:
@@ -340,6 +357,7 @@ class Reader:
         text = (self._schema.metadata or {}).get(METADATA)
         if text is None:
             raise self._unreadable("the metadata key 'tidegauge'", "none", "write it with tidegauge convert")
+        # Before it is parsed: parsed JSON takes many times the memory of its text.
         if len(text) > LARGEST_HEAD or text.count(b"[") + text.count(b"{") > MOST_LISTS:
             expected = f"metadata of at most {LARGEST_HEAD:,} bytes, with at most {MOST_LISTS:,} lists"
             raise self._unreadable(expected, f"{len(text):,} bytes", "write the wide layout, of events and not of a table")
@@ -386,6 +404,7 @@ class Reader:
         """Read columns of a row group. Raises Unreadable for one that is damaged or does not fit into memory."""
         group = self._group(index)
         size, bound = 8 * group.rows * len(names), self._max_bytes  # a number takes eight bytes
+        # By the number of rows, and below by the pages: either may be large where the other is small.
         if size > bound:
             raise self._bad_group(index, f"a row group of at most {bound:,} bytes in memory", f"one of {size:,}")
         try:
@@ -444,6 +463,7 @@ class Reader:
         # The judge uses these numbers as indexes of its arrays, in compiled code that checks none.
         if len(event) == 0:
             return None
+        # Codes begin at 1. A node may be the controller, whose position is after the last broker's; a field may not.
         if event.min() < 1 or event.max() > LAST_CODE:
             return f"event codes from 1 to {LAST_CODE}", f"{event.min()} to {event.max()}"
         nodes = len(self.config.nodes)
@@ -471,10 +491,12 @@ class Reader:
         # The number of each row's cache; the last one, which is none, is that of rows with null.
         caches.append(None)
         which = column.indices.fill_null(len(caches) - 1).to_numpy(zero_copy_only=False)
+        # By row, from what is known of each distinct cache: whether it is reported, and how many pairs it has.
         reported = np.array([cache is not None for cache in caches], dtype=np.bool_).take(which)
         counts = np.array([0 if cache is None else len(cache) for cache in caches], dtype=np.int64)
         at = np.zeros(rows + 1, dtype=np.int64)
         np.cumsum(counts.take(which), out=at[1:])
+        # The pairs of the distinct caches, one cache after the other, and where each begins.
         flat = np.concatenate([_NO_PAIRS, *(cache for cache in caches if cache is not None)])
         first = np.cumsum(counts) - counts
         # Only rows that have pairs: most have none.
@@ -483,7 +505,10 @@ class Reader:
         return reported, at, flat[ranges(first[with_pairs], counts[with_pairs])].ravel()
 
     def _refuse_epochs(self, index: int, pairs: int) -> None:
-        """Raise Unreadable if so many pairs take too much memory: a cache is repeated for each row that has it."""
+        """Raise Unreadable if so many pairs take too much memory: a cache is repeated for each row that has it.
+
+        A pair is two numbers of eight bytes.
+        """
         if 16 * pairs > self._max_bytes:
             raise self._bad_group(index, f"epoch caches of at most {self._max_bytes:,} bytes in memory", f"{16 * pairs:,}")
 
@@ -524,10 +549,11 @@ def read_row_group(path: str | Path, index: int) -> tuple[Columns, Config]:
 
 
 def _int64(column: pa.ChunkedArray) -> Ints:
-    """Return a column as the judge reads it: the decoded page itself if that is int64 without nulls."""
+    """Return a column as the judge reads it: the decoded page itself if that is int64 without nulls. Raises for texts."""
     # A file of another writer may have null where ours has UNKNOWN.
     if column.null_count:
         column = column.cast(pa.int64()).fill_null(UNKNOWN)
+    # One piece, as a rule, is not copied.
     array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     numbers: Ints = array.cast(pa.int64()).to_numpy(zero_copy_only=False)
     return numbers

@@ -74,6 +74,7 @@ class Chunk:
 
     def pages(self, file: IO[bytes]) -> Iterator[PageSizes]:
         """Yield the sizes of the pages, read from their headers. Raises ValueError, OSError."""
+        # Pages follow each other, each behind its header, which has fields 2 (size unpacked) and 3 (size as stored).
         at, end = self.begin, self.begin + self.packed_bytes
         while at < end:
             file.seek(at)
@@ -87,6 +88,7 @@ class Chunk:
 
     def unpacked_bytes(self, file: IO[bytes]) -> int:
         """Return the bytes of all pages when they are unpacked. Raises ValueError, OSError."""
+        # One more than may be, to see that there are too many.
         sizes = list(islice(self.pages(file), MOST_PAGES + 1))
         if len(sizes) > MOST_PAGES:
             raise ValueError(f"more than {MOST_PAGES:,} pages of a column")
@@ -126,12 +128,14 @@ def read_footer(file: IO[bytes]) -> tuple[GroupMetadata, ...]:
 
 def _chunk(column: dict[int, Any]) -> Chunk:
     """Return a chunk from its ColumnMetaData, a dict by the numbers of the fields (COLUMN)."""
+    # The type, where the data pages begin, and where the dictionary page does.
     kind, begin, dictionary = _needed(column, 1), _needed(column, 9), column.get(11)
     # Statistics are read of INT32 and INT64 only, for struct.unpack; 5 and 6 are max_value and min_value.
     statistics, number_format = column.get(12, {}), {1: "<i", 2: "<q"}.get(kind)
     least = largest = None
     if number_format is not None and {len(statistics.get(at, b"")) for at in (5, 6)} == {struct.calcsize(number_format)}:
         ((largest,), (least,)) = (struct.unpack(number_format, statistics[at]) for at in (5, 6))
+    # The path in the schema, part by part; field 7, below, is the size of all pages as stored.
     path = b".".join(_needed(column, 3)).decode("utf-8", "replace")
     # The dictionary page comes before the data, if there is one. As in Arrow, an offset of 0 is none.
     first = min(begin, dictionary) if dictionary else begin
@@ -152,10 +156,12 @@ class _Thrift:
     """
 
     def __init__(self, data: bytes) -> None:
+        """Begin at the first byte; `_values` counts the fields and elements that were read (rule 4)."""
         self._data, self.at, self._values = data, 0, 0
 
     def whole(self, shape: Mapping[int, Shape], called: str) -> dict[int, Any]:
         """Read a struct that must have all fields of `shape`; return them by number. Raises ValueError."""
+        # Bytes that end too early lack fields.
         try:
             fields = self._struct(shape, DEEPEST)
         except IndexError:
@@ -168,6 +174,7 @@ class _Thrift:
         """Read a struct; return the fields of the shape that it has, by number. Others are skipped."""
         if not depth:
             raise ValueError(f"more than {DEEPEST} structs in each other")
+        # A byte of 0 ends the struct.
         fields, field = {}, 0
         while head := self._byte():
             self._count(1)

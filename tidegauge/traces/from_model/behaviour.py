@@ -10,7 +10,8 @@ Rules of this file
 A *view* is a state as nested tuples of ints (traces.from_model.views). A *label* is (action, arguments...), mostly the index
 of the broker that acts. A function of an action takes the view before the step (`src`), the label, the view after it (`dst`)
 and the name of the cluster's profile, and yields the events that nodes report of the step. Nodes have ids from 1, brokers
-indexes from 0.
+indexes from 0. `broker_events.report(index, event, **fields)` is an event of the broker at an index; an `Event` has a node
+id, the name of its type and the `fields` of the schema. `views.members` gives the node ids of a bit mask of brokers.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -57,12 +58,16 @@ def trace_of_path(
     min_isr: int = 1,
     duplicates: bool = False,
 ) -> Trace:
-    """Return the trace of a path: `labels[i]` leads from `states[i]` to `states[i + 1]`, `states[0]` is initial."""
+    """Return the trace of a path: `labels[i]` leads from `states[i]` to `states[i + 1]`, `states[0]` is initial.
+
+    The other arguments are those of the trace and of `config_for`. Raises ValueError for lists that do not fit.
+    """
     if len(states) != len(labels) + 1:
         raise ValueError(f"expected one state more than labels, seen {len(states)} states and {len(labels)} labels")
     events = list(initial_events(states[0]))
     for src, label, dst in zip(states, labels, states[1:], strict=False):
         events.extend(events_of_step(src, label, dst, profile))
+    # The first part of a view has a tuple per broker.
     config = config_for(len(states[0][0]), profile, source, min_isr=min_isr, duplicates=duplicates)
     return Trace(name=name, tp="model-0", config=config, events=numbered(events))
 
@@ -85,6 +90,7 @@ def numbered(events: Sequence[Event]) -> tuple[Event, ...]:
 def _initial(view: View) -> Iterator[Event]:
     """Yield the events that lead to the first view: starts, the registration, roles."""
     for index, b in enumerate(views.brokers(view)):
+        # -1: no entry of the epoch cache without a record yet.
         yield broker_events.report(
             index, "Start", clean=True, leo=b.leo, hw=b.hw, log_start=b.start, epochs=views.epoch_cache(b.log, -1)
         )
@@ -93,6 +99,7 @@ def _initial(view: View) -> Iterator[Event]:
     order = sorted(enumerate(views.brokers(view)), key=lambda pair: pair[1].role != views.LEADER)
     for index, b in order:
         if b.role == views.LEADER:
+            # Its epoch begins behind the records of earlier epochs.
             epoch_start = rules.count_below(b.log, b.epoch)
             yield broker_events.report(
                 index,
@@ -117,7 +124,7 @@ def _silent(_src: View, _label: Label, _dst: View, _profile: str) -> Iterator[Ev
 
 def _become_leader(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
     """Yield the event of a broker that reads metadata in which it leads: in a new epoch, or with a new ISR in its epoch."""
-    _, index, *_ = label
+    _, index, *_ = label  # further arguments are not needed
     before, after = views.broker(src, index), views.broker(dst, index)
     # Within an epoch the leader only reads a new ISR: it adds no entry to its epoch cache.
     start = {"epoch_start": after.leo} if after.epoch != before.epoch else {}
@@ -173,6 +180,7 @@ def _register(src: View, label: Label, dst: View, profile: str) -> Iterator[Even
 def _change_partition(view: View, *, clean: bool = True) -> Event:
     """Return the event of the registration that the controller has in a view; not `clean`: by an unclean election."""
     registration = views.controller(view)
+    # `live` are the brokers that are not fenced.
     fields = {
         "leader": views.node_id(registration.leader),
         "leader_epoch": registration.epoch,

@@ -5,7 +5,10 @@ broker that acts, then that of its peer if it has one. A function of an action t
 label, the view after it (`dst`) and the name of the cluster's profile, and yields the events that nodes report of the step.
 A *slot* is the one message in flight between a follower and a leader, kept at the follower: (kind, leader epoch, ...), for a
 request also (fetch offset, last fetched epoch), or only the epoch that it asks for. Nodes have ids from 1, brokers indexes
-from 0.
+from 0. A `Profile` is the switches of a generation of Kafka: `fencing` (requests name a leader epoch, KIP-320),
+`epoch_in_response` (KIP-279), `truncation_on_fetch` (KIP-595), `response_epoch_checked` and `epoch_responses_checked` (a
+follower takes no response to a request of another epoch). A broker in a view has its `log` (the epochs of its records),
+`role`, `epoch`, `leo`, `hw`, `pending` (the ISR it has proposed) and `remote` (the recorded LEO of each broker).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,12 +30,15 @@ def report(index: int, event: str, **fields: Any) -> Event:
 
 
 def profile_of(profile: str, index: int) -> Profile:
-    """Return the profile of the broker at `index`; `profile` names that of the cluster, or one for each broker."""
+    """Return the profile of the broker at `index`; `profile` names the cluster's, or one for each broker: 1=kip320,2=..."""
     return profile_of_node(profile, index + 1)
 
 
 def record_fields(base: int, epochs: Sequence[int]) -> dict[str, int]:
-    """Return the fields of the records of a response or an append, with these leader epochs from offset `base` on."""
+    """Return the fields of the records of a response or an append, with these leader epochs from offset `base` on.
+
+    Without records there is no epoch of the last one.
+    """
     fields = {"rec_base": base, "rec_end": base + len(epochs)}
     return {**fields, "rec_epoch": epochs[-1]} if epochs else fields
 
@@ -49,9 +55,9 @@ def answered_start(data: Sequence[Any]) -> dict[str, int]:
 
 
 def refusal(leader: views.BrokerView, request_epoch: int, sender: Profile, *, serves: bool = False) -> int:
-    """Return the error of a request that was made in `request_epoch`, by the rule.
+    """Return the error of a request that was made in `request_epoch` at the broker `leader`, by the rule.
 
-    `sender` is the profile of the broker that sent it. Not `serves`: the leader refuses it, whatever the epoch.
+    `sender` is the profile of the broker that sent it. `serves`: it leads; without that it refuses, whatever the epoch.
     """
     # Epochs are not compared with a broker without a role, which has none, nor if the sender is older than KIP-320.
     fences = sender.fencing and leader.role != views.NO_ROLE
@@ -89,19 +95,20 @@ def leader_append(src: View, label: Label, dst: View, _profile: str) -> Iterator
 
 def answer_produce(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
     """Yield the acknowledgement or error that a client with acks=all gets."""
-    _, leader, end, error = label
+    _, leader, end, error = label  # `end` is the offset after its record
     still_waiting = views.waiting(dst, leader)
     # The record that waits no more: the first place at which the two lists differ, as those behind it have moved up by one.
     _, epoch = next(
         record for at, record in enumerate(views.waiting(src, leader)) if still_waiting[at : at + 1] != (record,)
     )
     acknowledged = {"rec_epoch": epoch} if error == rules.NONE else {}
+    # acks=-1 is acks=all; a produce of the model is one record.
     yield report(leader, "ProduceAck", acks=-1, rec_base=end - 1, rec_end=end, **acknowledged, error=error)
 
 
 def read(src: View, label: Label, _dst: View, _profile: str) -> Iterator[Event]:
     """Yield a read of the records below the high watermark."""
-    _, leader, bound, end = label
+    _, leader, bound, end = label  # up to where a reader may read, and the end of what it gets
     yield report(leader, "Read", bound=bound, rec_base=views.broker(src, leader).start, rec_end=end)
 
 
@@ -114,9 +121,11 @@ def handle_fetch(src: View, label: Label, dst: View, profile: str) -> Iterator[E
         return
     _, epoch, offset, last_epoch = views.broker(src, follower).slots[leader]
     peer = views.node_id(follower)
+    # The fetch has brought the follower far enough to join the ISR.
     if expand:
         yield report(leader, "ExpandIsr", peer=peer, isr=views.members(after.pending), remote_leo=after.remote[follower])
     request = {"peer": peer, "req_epoch": epoch, "req_offset": offset, "req_last_epoch": last_epoch}
+    # The response takes the place of the request in the slot.
     response = views.broker(dst, follower).slots[leader]
     kind = views.slot_kind(response)
     if kind == views.DATA:
@@ -164,6 +173,7 @@ def handle_offsets_for_leader_epoch_request(src: View, label: Label, dst: View, 
 def handle_duplicate(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
     """Yield a request that arrives a second time, or after its sender has given it up."""
     # The follower has closed the connection of the response, so no view has its records: they are left out.
+    # A label (action, leader, follower, whether it expands the ISR, epoch, fetch offset, last fetched or asked epoch).
     leader, offset = label[1], label[5]
     if views.broker(src, leader).up:
         # An OffsetsForLeaderEpoch request has no offset.
@@ -190,10 +200,10 @@ def _offsets_for_leader_epoch_request_again(src: View, label: Label, _dst: View,
     error = _request_error(before, epoch, sender)
     response: dict[str, int | None] = {}
     if error == rules.NONE:
-        last, end = rules.end_offset_for(*_cache(before), before.leo, last_epoch)
+        answered_epoch, end = rules.end_offset_for(*_cache(before), before.leo, last_epoch)
         response = {
             # Before KIP-279 a response had the end offset only.
-            "div_epoch": or_none(last) if sender.epoch_in_response else None,
+            "div_epoch": or_none(answered_epoch) if sender.epoch_in_response else None,
             "div_end": or_none(end),
         }
     request = {"peer": views.node_id(follower), "req_epoch": epoch, "req_last_epoch": last_epoch}
@@ -209,6 +219,7 @@ def _fetch_again(src: View, label: Label, dst: View, profile: str) -> Iterator[E
     if expand:
         yield report(leader, "ExpandIsr", peer=peer, isr=views.members(after.pending), remote_leo=after.remote[follower])
     response = {"error": error}
+    # A request that is not refused is read as any other: nothing in the view shows what came of it, so the rule says it.
     if error == rules.NONE:
         # Before KIP-595 a fetch names no epoch, so the leader cannot find it diverging.
         compared_epoch = last_epoch if sender.truncation_on_fetch else rules.UNDEFINED
@@ -219,6 +230,7 @@ def _fetch_again(src: View, label: Label, dst: View, profile: str) -> Iterator[E
             response = {"error": rules.OFFSET_OUT_OF_RANGE}
         elif decision == rules.DIVERGING:
             response |= {"div_epoch": div_epoch, "div_end": div_end, "hw": after.hw}
+        # Read: the response has the high watermark from before the fetch counted.
         else:
             response |= {"res_hw": before.hw, "remote_leo": after.remote[follower]}
             response |= {"hw_before": before.hw, "hw": after.hw, "leo": after.leo}
@@ -246,7 +258,7 @@ HW_ONLY = "hw-only"
 
 
 def send(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
-    """Yield the request that was sent."""
+    """Yield the request that was sent, a fetch or OffsetsForLeaderEpoch."""
     yield from _sent(src, dst, label[1])
 
 
@@ -254,7 +266,7 @@ def handle_fetch_response(src: View, label: Label, dst: View, profile: str) -> I
     """Yield the records and high watermark that were taken, and the next request."""
     _, follower, leader = label
     response = views.broker(src, follower).slots[leader]
-    _, _, offset, hw, records, *_ = response
+    _, _, offset, hw, records, *_ = response  # kind, leader epoch, fetch offset, ...
     handled = {"error": rules.NONE, "res_hw": hw, **answered_start(response), **record_fields(offset, records)}
     yield from _handled(src, label, dst, profile, handled)
 
@@ -266,7 +278,7 @@ def handle_diverging_response(src: View, label: Label, dst: View, profile: str) 
     _, _, offset, div_epoch, div_end = before.slots[leader]
     cache = views.epoch_cache(before.log, before.mark)
     epochs, starts = [epoch for epoch, _ in cache], [start for _, start in cache]
-    # From the rule, as no view shows it: completed or not, the follower fetches again.
+    # `completed` is taken from the rule, as no view shows it: completed or not, the follower fetches again.
     _, _, completed = rules.truncation_target(epochs, starts, before.leo, offset, div_epoch, div_end)
     target = views.broker(dst, follower).leo
     truncated = {"div_epoch": div_epoch, "div_end": div_end, "target": target, "completed": completed}
@@ -277,13 +289,17 @@ def handle_out_of_range(src: View, label: Label, dst: View, profile: str) -> Ite
     """Yield the reset of the log by an out-of-range response, and the next request."""
     _, follower, leader = label
     _, _, _, leader_start, leader_end = views.broker(src, follower).slots[leader]
+    # Where the follower's log ends now, and it fetches next.
     target = views.broker(dst, follower).leo
     reset = {"leader_start": leader_start, "leader_end": leader_end, "target": target}
     yield from _handled(src, label, dst, profile, reset)
 
 
 def _handled(src: View, label: Label, dst: View, profile: str, response: Mapping[str, Any]) -> Iterator[Event]:
-    """Yield the response to a fetch, with the fields in `response`, if the follower took it; then the next request."""
+    """Yield the response to a fetch, with the fields in `response`, if the follower took it; then the next request.
+
+    The event is named as the action.
+    """
     action, follower, leader = label
     before, after = views.broker(src, follower), views.broker(dst, follower)
     _, epoch, offset, *_ = before.slots[leader]
@@ -328,7 +344,8 @@ def become_follower(src: View, label: Label, dst: View, profile: str) -> Iterato
     yield report(
         index, "BecomeFollower", leader=views.node_id(after.leader), leader_epoch=after.epoch, leo=before.leo, hw=before.hw
     )
-    # With hw-only ReplicaManager#makeFollowers truncates; later versions leave it to the fetcher thread.
+    # With hw-only ReplicaManager#makeFollowers truncates; later versions leave it to the fetcher thread. A model whose
+    # thread truncates in a step of its own leaves it, too: the role is TRUNCATING until then.
     if profile_of(profile, index).name == HW_ONLY and after.role != views.TRUNCATING:
         yield _truncated(index, before, after)
     yield from _sent(src, dst, index)
@@ -356,6 +373,7 @@ def _sent(src: View, dst: View, follower: int) -> Iterator[Event]:
         if kind not in {views.REQUEST, views.EPOCH_REQUEST} or views.slot_kind(old) in {views.REQUEST, views.EPOCH_REQUEST}:
             continue
         peer = views.node_id(leader)
+        # A fetch; else a request for the end of an epoch.
         if kind == views.REQUEST:
             _, epoch, offset, last_epoch = new
             fetch = {"req_epoch": epoch, "req_offset": offset, "req_last_epoch": last_epoch}
@@ -372,6 +390,7 @@ def _takes_response(
 
     `request` is the epoch and offset of the request, `own` the follower's profile.
     """
+    # Its fetcher has an entry of the partition that fetches from this leader.
     ready = bool(before.up) and before.role == views.FOLLOWER and before.leader == leader
     epoch, offset = request
     checked = own.response_epoch_checked

@@ -1,7 +1,9 @@
 """Traces of random walks of the reference itself, beyond what can be explored; and the bounds of a model.
 
 *Bounds* limit what the explorer or a walk may do: how many brokers, records, epochs, crashes. A model's bounds and switches
-are constants of its .cfg. A *profile* is the switches of one generation of the protocol, or of one broker.
+are constants of its .cfg. A *profile* is the switches of one generation of the protocol, or of one broker. A *walk* is a
+random run from the initial state; a `Walker` has its `start`, lists the `transitions` of a cluster, each with a label
+(action, arguments...), takes one, and gives the `view` of a cluster, its state as nested tuples.
 """
 
 import random
@@ -31,11 +33,13 @@ def bounds_of(model: Model, **constants: int) -> Bounds:
     """Return the explorer's bounds for a model's cfg, with other constants if given (MaxLog=1)."""
     cfg = model.config(**constants)
     bounds = Bounds(
+        # brokers, max_log, max_epoch, max_crashes, max_fetch
         len(cfg.members("Broker")),
         cfg.number("MaxLog"),
         cfg.number("MaxEpoch"),
         cfg.number("MaxCrash"),
         cfg.number("MaxFetch"),
+        # Most models have none of these constants and substitutions: they delete nothing, give up no request, and so on.
         max_start=cfg.number("MaxStart", default=0),
         keeps_in_flight=cfg.substitutions.get("LeftInFlight") == "KeepsInFlight",
         max_abandoned=cfg.number("MaxAbandoned", default=0),
@@ -57,6 +61,7 @@ def bounds_of(model: Model, **constants: int) -> Bounds:
 def isr_bounds_of(model: Model, **constants: int) -> isr_model.IsrBounds:
     """Return the bounds for a model of MCAlterPartition."""
     cfg = model.config(**constants)
+    # The leader is no constant of that model.
     followers = len(cfg.members("Follower"))
     return isr_model.IsrBounds(followers, *map(cfg.number, ("MaxEnd", "MaxPartitionEpoch", "MaxRestarts")))
 
@@ -85,6 +90,7 @@ def control_bounds_of(model: Model, **constants: int) -> ControlBounds:
     flags = ("Unclean", "Deletes", "Unregisters", "DisksFail", "LateConfig", "Toggles")
     unclean, deletes, unregisters, disks_fail, late_config, toggles = (cfg.constants[name] == "TRUE" for name in flags)
     return ControlBounds(
+        # The replicas, how many brokers there are, and how many replicas partition 0 has (0: this is that partition).
         _replicas(cfg.number("Replicas")),
         len(cfg.members("Broker")),
         cfg.number("PartitionZero"),
@@ -133,20 +139,22 @@ def mixed_profile_of(model: Model) -> str:
     for node, broker in enumerate(cfg.members("Broker"), 1):
         switches = {switch: broker in brokers for switch, brokers in sets.items()}
         # The generation that has most of these switches; those that differ are then written behind its name.
-        generation = min(MIXED_GENERATIONS, key=lambda profile: len(_differing(profile, switches)))
-        for switch in _differing(generation, switches):
-            generation = generation.with_switch(switch, switches[switch])
-        named.append(f"{node}={generation.name}")
+        nearest = min(MIXED_GENERATIONS, key=lambda profile: len(_differing(profile, switches)))
+        broker_profile = nearest
+        for switch in _differing(nearest, switches):
+            broker_profile = broker_profile.with_switch(switch, switches[switch])
+        named.append(f"{node}={broker_profile.name}")
     return ",".join(named)
 
 
 def _differing(profile: Profile, switches: Mapping[str, bool]) -> list[str]:
-    """Return the switches that a profile has otherwise."""
+    """Return the names of those `switches` that the profile has set to the other value."""
     return [switch for switch, value in switches.items() if getattr(profile, switch) != value]
 
 
 def switch_name(name: str) -> str:
     """Return the profile's name of a switch of a module: elr_keeps_removed for ElrKeepsRemoved."""
+    # An underscore before each capital but the first.
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
@@ -227,5 +235,6 @@ def one_walk(walker: Walker, rng: random.Random, steps: int, name: str, profile:
         labels.append(transition.label)
         states.append(walker.view(cluster))
     bounds = walker.start.model.bounds
+    # Whether a request may arrive a second time, or after its sender has given it up.
     twice, min_isr = bounds.max_duplicates > 0 or bounds.max_abandoned > 0, bounds.min_insync_replicas
     return trace_of_path(states, labels, name=name, profile=profile, source="impl", min_isr=min_isr, duplicates=twice)

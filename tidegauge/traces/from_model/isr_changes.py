@@ -106,7 +106,8 @@ def trace_of_isr_changes(steps: Sequence[TlcStep], name: str, source: str) -> Tr
             raise ValueError(f"expected an action of AlterPartition.tla, one of {', '.join(_STEPS)}; seen {step.action!r}")
         events += _STEPS[step.action](src, dst, leader)
     events += _election(states[-1])
-    # In models with `recent` followers outside the ISR may hold the high watermark back.
+    # In models with `recent` (followers that were caught up within the lag limit) those outside the ISR may hold the high
+    # watermark back, too.
     lag_rule = any(state.get("recent") for state in states)
     return Trace(name, "model-0", replace(config_for(len(brokers), source=source), lag_rule=lag_rule), numbered(events))
 
@@ -127,6 +128,7 @@ def _initial(state: TlcState, brokers: Sequence[int], leader: int) -> Iterator[E
     for b in brokers:
         yield Event(b, "Start", {"clean": True, "leo": state["end"][b], "hw": 0, "log_start": 0, "epochs": ()})
     yield _registered(state, leader, EPOCH)
+    # The ISR that the leader knows.
     reported = {"leader_epoch": EPOCH, **_isr(state["view"]), "epoch_start": 0, "leo": 0, "hw": 0}
     yield Event(leader, "BecomeLeader", reported)
     for b in brokers:
@@ -164,6 +166,7 @@ def _fetch(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
 
     It is sent, may lead to a proposal, is handled with its response, and the follower appends the records.
     """
+    # The fetch leads to a proposal of a larger ISR.
     expands = dst["pending"] != src["pending"]
     # The state does not name the follower, but its fetch changed something, as a run has no step that changes nothing: the
     # LEO that the leader has recorded of it, its log, or it is proposed for the ISR.
@@ -175,6 +178,7 @@ def _fetch(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
         or (expands and f in dst["pending"] - src["view"]["isr"])
     )
     offset, end = src["end"][f], src["end"][leader]
+    # The fields that a response repeats; a follower without records has no last fetched epoch.
     request_key = {"req_epoch": EPOCH, "req_offset": offset}
     request = {**request_key, "req_last_epoch": EPOCH if offset else None}
     # A response has the next record, or none at the leader's log end.
@@ -214,7 +218,10 @@ def _alter(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
 
 
 def _answered(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
-    """Yield the response to the leader's proposal: the ISR that was committed, or a refusal."""
+    """Yield the response to the leader's proposal: the ISR that was committed, or a refusal.
+
+    The model has refusals without an error code: INELIGIBLE_REPLICA stands for all.
+    """
     response = src["channel"]
     if response["type"] == "response":
         reported = {**_isr(response), "error": NONE}
@@ -225,7 +232,7 @@ def _answered(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
 
 def _metadata(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
     """Yield the event of the leader that reads a registration, if that changes anything for it."""
-    # The last image that is read in this step: it may skip some.
+    # The last image that is read in this step, which takes those that are gone from the front: it may skip some.
     image = src["images"][len(src["images"]) - len(dst["images"]) - 1]
     # A leader that has this partition epoch already skips the image, and logs nothing.
     if (src["view"], src["pending"], src["hw"]) != (dst["view"], dst["pending"], dst["hw"]):
@@ -241,6 +248,7 @@ def _fence(_src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
 
 def _restart(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
     """Yield a crash and a start of the broker whose incarnation has changed; its log is lost."""
+    # Its broker epoch is a new one.
     follower = next(broker for broker in src["incarnation"] if src["incarnation"][broker] != dst["incarnation"][broker])
     yield Event(follower, "Crash", {})
     # Its registration takes it out of the ISR.
@@ -260,6 +268,7 @@ def _election(last: TlcState) -> Iterator[Event]:
     # Only an election shows the loss: the judge compares the new leader's log with what was committed.
     lacking = next((b for b in sorted(controller["isr"]) if last["end"][b] < last["committed"]), None)
     if lacking is not None:
+        # It becomes leader in the next epoch, with the ISR as it is, by one more change of the registration.
         end = last["end"][lacking]
         registered = {**controller, "partitionEpoch": controller["partitionEpoch"] + 1}
         yield _registered({**last, "controller": registered}, lacking, EPOCH + 1)

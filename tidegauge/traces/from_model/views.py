@@ -35,10 +35,14 @@ class BrokerView(NamedTuple):
     mark: int
     """epoch of the last entry of the epoch cache if that has no record yet, else -1"""
     up: int
+    """1 while its process runs, else 0"""
     role: int
+    """NO_ROLE to TRUNCATING"""
     epoch: int
+    """the leader epoch that it knows"""
     leader: int
     isr: int
+    """the ISR that it knows as a leader"""
     pending: int
     """the proposed ISR, 0 for none"""
     remote: tuple[int, ...]

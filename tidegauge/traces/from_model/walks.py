@@ -60,6 +60,7 @@ class EdgeTable:
 
     def distinct(self, edges: Ints, lengths: Ints) -> Distinct:
         """Return the traces whose edges are concatenated in `edges`, `lengths[t]` of them in trace t."""
+        # How many events each edge has, and how many come before it.
         counts = np.diff(self.first_row)[edges]
         events_before = np.concatenate(([0], np.cumsum(counts)))
         rows = self.row_of[ranges(self.first_row[edges], counts)]
@@ -81,6 +82,7 @@ def edge_table(
     # By label, not by its number: numbers depend on the order in which the graph was found (rule 1).
     rank = {label: place for place, label in enumerate(sorted(range(len(labels)), key=labels.__getitem__))}
     ordered = np.array(sorted(edges, key=lambda edge: (edge[0], rank[edge[1]], edge[2])), dtype=np.int64).reshape(-1, 3)
+    # The distinct events, the row of each by its content, and the rows of each edge's events (EdgeTable).
     rows: dict[Hashable, int] = {}
     events: list[Event] = []
     first_row, row_of = [0], []
@@ -91,6 +93,7 @@ def edge_table(
             # An event that thousands of edges have is one row of the table.
             key = (event.node, event.event, tuple(event.fields.items()))
             row = rows.setdefault(key, len(events))
+            # An event that was not met before has got the next row.
             if row == len(events):
                 events.append(event)
             row_of.append(row)
@@ -98,6 +101,7 @@ def edge_table(
 
     for src, label, dst in ordered.tolist():
         add(events_of_step(states[src], labels[label], states[dst], profile))
+    # The pseudo edge, behind all others (rule 4).
     add(initial_events(states[0]))
     config = config_for(len(states[0][0]), profile, source)
     first_edge = np.searchsorted(ordered[:, 0], np.arange(len(states) + 1)).astype(np.int64)
@@ -114,7 +118,7 @@ def edge_table(
         labels=labels,
         first_row=np.array(first_row, dtype=np.int64),
         row_of=np.array(row_of, dtype=np.int64),
-        rows=to_columns([Trace("", "", config, tuple(events))], config),
+        rows=to_columns([Trace("", "", config, tuple(events))], config),  # as if they were one trace
     )
 
 
@@ -217,7 +221,9 @@ def generate(
     spellable(parts)
     seen_hashes = SeenHashes()
     edges_taken = np.zeros(len(table.target) + 1, dtype=np.bool_)
+    # Walks dropped so far; of the last chunk the walks drawn and the new ones. At first as if there were new ones.
     duplicates, drawn, new = 0, 0, 1
+    # New walks that are not in a row group yet; `written` counts these too.
     waiting: list[Walks] = []
     written = 0
     with DistinctWriter(path, table.config, table.rows) as out:
@@ -232,10 +238,12 @@ def generate(
             waiting.append(chunk.only(is_new & (np.cumsum(is_new) <= walks - written)))
             written += len(waiting[-1].lengths)
             edges_taken[waiting[-1].edges] = True
+            # Enough for a row group, or all that are wanted.
             if sum(len(new_walks.lengths) for new_walks in waiting) >= WRITTEN or written >= walks:
                 _write(table, waiting, out)
         _write(table, waiting, out)
         traces, events = out.traces, out.rows
+    # Without the last edge, the pseudo edge that every walk takes.
     return Generated(str(path), traces, events, duplicates, int(edges_taken[:-1].sum()), len(table.target))
 
 
@@ -278,10 +286,12 @@ def draw(
         degree = table.first_edge[state + 1] - table.first_edge[state]
         going &= (degree > 0) & (step < lengths)
         # An aimed walk takes the edges of its path first; where the path is over, its steps are free.
+        # A walk that is over takes -1.
         edge = np.where(going, np.where(forced[:, step] >= 0, forced[:, step], _free(table, state, rng)), -1)
         # A state with one edge leaves no choice, so its step must not spell: else whole parts would be empty.
         spells = going & (degree > 1) & (spelt < bits)
         if spells.any():
+            # The bit that each walk must spell next: the lowest of the part's number first.
             bit = (part >> spelt) & 1
             # Free steps that would spell the other bit are drawn again.
             for _ in range(REDRAWN):
@@ -299,11 +309,11 @@ def draw(
 
 def _free(table: EdgeTable, state: Ints, rng: np.random.Generator) -> Ints:
     """Draw an edge out of each state, each as likely as the others."""
-    first = table.first_edge[state]
-    degree = (table.first_edge[state + 1] - first).astype(np.uint64)
+    first_edge = table.first_edge[state]
+    degree = (table.first_edge[state + 1] - first_edge).astype(np.uint64)
     number = rng.integers(0, 2**32, size=len(state), dtype=np.uint64)
     # A random number below `degree`: the fraction number / 2**32 of it.
-    return first + ((number * degree) >> np.uint64(32)).astype(np.int64)
+    return first_edge + ((number * degree) >> np.uint64(32)).astype(np.int64)
 
 
 def _spelling(hashes: Hashes) -> Ints:
@@ -315,14 +325,17 @@ class SeenHashes:
     """The hashes met so far, in sorted runs; runs of similar length are merged, so a lookup searches few of them."""
 
     def __init__(self) -> None:
+        """Begin with no hashes; the longest run comes first."""
         self._runs: list[Hashes] = []
 
     def add(self, hashes: Hashes) -> Flags:
         """Add `hashes`; return which of them are new, with only the first of equal ones."""
         new = np.zeros(len(hashes), dtype=np.bool_)
+        # The distinct hashes, sorted, and where each occurs first.
         values, first = np.unique(hashes, return_index=True)
         new[first] = True
         for run in self._runs:
+            # Where each value would be inserted: it is there already if it is in the run. Behind the end it is not.
             place = np.searchsorted(run, values)
             is_in_run = run[np.minimum(place, len(run) - 1)] == values
             new[first[is_in_run]] = False
@@ -340,7 +353,8 @@ def _chunks(table: EdgeTable, steps: int, seed: int, part: int, parts: int) -> I
     chunk = 0
     while True:
         # Half the walks of a chunk are aimed, each at the next edge.
-        yield draw(table, CHUNK, steps, np.random.default_rng((seed, part, chunk)), chunk * CHUNK // 2, part, parts)
+        rng, first_aim = np.random.default_rng((seed, part, chunk)), chunk * CHUNK // 2
+        yield draw(table, CHUNK, steps, rng, first_aim, part, parts)
         chunk += 1
 
 
@@ -351,9 +365,11 @@ def _aims(table: EdgeTable, count: int, steps: int, first_aim: int) -> tuple[Int
     The walks of odd number are aimed, at the edges from `first_aim` on, one each.
     """
     walks = np.arange(1, count, 2)
+    # The edge each is aimed at, and the length of a shortest path to where that begins.
     aims = (first_aim + np.arange(len(walks))) % len(table.target)
     state = table.source[aims]
     depth = table.depth[state]
+    # An aimed walk is as long as its path, the edge and TAIL free steps, if that is longer.
     lengths = np.full(count, steps, dtype=np.int64)
     lengths[walks] = np.maximum(steps, depth + 1 + TAIL)
     forced = np.full((count, int(lengths.max())), -1, dtype=np.int64)

@@ -10,7 +10,9 @@ Rules of this file
 
 Brokers are indexes from 0 here (`b`), and node ids from 1 in events. `state.control` is the controller with its registration
 of the partition and the processes of brokers, `state.cluster` the brokers with their logs; `state.held[b]` is the topic id
-of the replica on b's disk. A label is (action, arguments...). Topic ids count from 0.
+of the replica on b's disk, `state.topic_id` that of the topic now. A label is (action, arguments...), mostly with the broker
+first. Topic ids count from 0. `broker_events.report(b, event, **fields)` is an event of broker b. `control.partition` is
+None while the topic is deleted.
 """
 
 from collections.abc import Iterator, Sequence
@@ -48,6 +50,7 @@ def traces_of_controlled(
         else:
             reports.step(before, label, after)
     config = _config_of(states[0], source)
+    # The first topic has the plain names, later ones their topic id behind them.
     return [
         Trace(
             name if not topic_id else f"{name}-{topic_id}",
@@ -84,26 +87,32 @@ class _Reports:
             self.loaded.add(b)
             self.events.append(report(b, "Start", clean=True, leo=0, hw=0, log_start=0, epochs=()))
         self.registered(state)
+        # The leader first: a follower names it.
         leader = state.cluster.controller.leader
         for b in (leader, *(b for b in assigned if b != leader)):
             self._role(state, b)
 
     def registered(self, state: ControlledCluster) -> None:
-        """Add the registration of a new partition."""
+        """Add the registration of a new partition, if there is one in the state."""
         if state.control.partition is not None:
             self.events.append(_change(state.control.partition, clean=True))
 
     def step(self, before: ControlledCluster, label: Label, after: ControlledCluster) -> None:
         """Add the events of one step, but those of the controller if the topic is deleted: it reports nothing about that."""
-        begin = len(self.events)
+        first_new = len(self.events)
         self._step(before, label, after)
         # The brokers still learn of the deletion; the controller has no partition any more.
         if before.control.partition is None:
-            self.events[begin:] = [event for event in self.events[begin:] if event.node != CONTROLLER]
+            self.events[first_new:] = [event for event in self.events[first_new:] if event.node != CONTROLLER]
 
     def _step(self, before: ControlledCluster, label: Label, after: ControlledCluster) -> None:
-        """Add the events of one step, in the order in which the nodes would report them."""
+        """Add the events of one step, in the order in which the nodes would report them.
+
+        The third part of a label is the error of AlterPartition, 1 in Die if the disk is kept, what a failed log directory
+        is by then in Register (controller_model), and 1 in Unfence if the heartbeat also reports a failed directory.
+        """
         name, *rest = label
+        # The broker that acts, if the action has one.
         b = rest[0] if rest and isinstance(rest[0], int) else UNDEFINED
         match name:
             case "BecomeLeader" | "BecomeFollower":
@@ -163,6 +172,7 @@ class _Reports:
 
     def _start(self, state: ControlledCluster, b: int, *, clean: bool) -> None:
         """Add the start of a broker, with what it finds on its disk."""
+        # The log as the steps of the model see it: an epoch for each record.
         replica = broker(view(state.cluster), b)
         cache = epoch_cache(replica.log, replica.mark)
         self.loaded.add(b)
@@ -179,14 +189,20 @@ class _Reports:
             self.events.append(report(b, "BecomeFollower", **epochs, leader=node_id(partition.leader_id)))
 
     def _lost(self, b: int, event: str, *, loses_disk: bool) -> None:
-        """Add the event, Crash or Stop, after which a replica has none until it starts again; none if it is not loaded."""
+        """Add the event, Crash or Stop, after which the replica on b has no events until it starts again.
+
+        Nothing is added where b has no replica of this topic id.
+        """
         if b in self.loaded:
             self.loaded.discard(b)
             self.events.append(report(b, event, **({"clean": True} if event == "Stop" else {})))
             self.events += [report(b, "LoseDisk")] if loses_disk else []
 
     def _registers(self, before: ControlledCluster, b: int, directory: int, after: ControlledCluster) -> None:
-        """Add the start of the broker, the changes that its registration causes, and the registration."""
+        """Add the start of the broker, the changes that its registration causes, and the registration.
+
+        `directory` is what a failed log directory of its is by then, as in the label of Register (controller_model).
+        """
         clean = stops_in_order(before.control, b, directory)
         # The broker has a replica of this topic id on its disk.
         if before.held[b] == before.topic_id:
@@ -214,6 +230,7 @@ def _altered(before: ControlledCluster, b: int, error: int, after: ControlledClu
     proposal = {"peer": node_id(b), **epochs, "isr": proposed, "error": error}
     yield Event(node=CONTROLLER, event="AlterPartition", fields=proposal)
     yield from _changes(before, after)
+    # An accepted leader reads its new ISR from metadata, in a step of its own; a refused one gets none.
     if error != NONE:
         yield report(b, "HandleAlterPartitionResponse", isr=None, partition_epoch=None, error=error)
 
@@ -221,6 +238,7 @@ def _altered(before: ControlledCluster, b: int, error: int, after: ControlledClu
 def _changes(before: ControlledCluster, after: ControlledCluster) -> Iterator[Event]:
     """Yield an event for each partition epoch that a step has added to the registration."""
     was, now = before.control.partition, after.control.partition
+    # A topic that is deleted or made anew, and a step that changes nothing.
     if was is None or now is None or was == now:
         return
     # Records of one batch leave only the last registration: an earlier one has the fields on which first and last agree.
@@ -236,7 +254,7 @@ def _change(partition: PartitionRegistration, *, clean: bool) -> Event:
 
 
 def _fields(partition: PartitionRegistration) -> dict[str, object]:
-    """Return a registration as fields of ChangePartition."""
+    """Return a registration as fields of ChangePartition, with node ids."""
     sets = ("isr", "replicas", "adding", "removing", "elr", "last_known_elr")
     return {
         "leader": node_id(partition.leader),

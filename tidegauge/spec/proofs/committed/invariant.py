@@ -16,7 +16,8 @@ In the formulas `s` is the state, `e`, `f` are leader epochs, `b`, `r` brokers (
 offsets, `v`, `w` versions of the ISR. The members of the state that are read most: `s.known(b)`, the latest epoch that b has
 learned; `s.begun(e)`, the leader of e knows that it leads; `s.record(b, o)`, the epoch of b's record at o; `s.asked(e, r)`,
 the highest log end at which r has fetched in e; `s.view(e, r)`, r is in the ISR that the leader of e knows. Functions that
-"state" something return a z3 formula.
+"state" something return a z3 formula. A `Conjunct` is its name, the names of its variables, the statement for a state and
+these variables, and the terms (triggers) at which the solver uses it.
 """
 
 from dataclasses import dataclass
@@ -120,12 +121,13 @@ class ClusterState:
 
 
 NUMBERS = ("brokers", "current")
+"""The members that are numbers; all others are functions, of ARITY arguments or one, those of TRUTHS to truth values."""
 ARITY = {"isr": 2, "image": 3, "view": 2, "proposed": 2, "record": 2, "hist": 2, "remote": 2, "asked": 2}
 TRUTHS = {"isr", "image", "view", "proposed", "gone", "begun", "capped"}
 
 
 def any_cluster() -> ClusterState:
-    """Return a state about which nothing is known."""
+    """Return a state about which nothing is known: a z3 symbol for each member of ClusterState."""
     return symbolic_state(ClusterState, NUMBERS, TRUTHS, ARITY)
 
 
@@ -135,7 +137,7 @@ def is_broker(s: ClusterState, b: Any) -> Any:
 
 
 def leads(s: ClusterState, e: Any) -> Any:
-    """State that epoch e's leader leads it and has not learned of a later one; it may be deposed all the same."""
+    """State that epoch e's leader leads it: it has learned of e and of no later epoch. It may be deposed all the same."""
     return z3.And(is_epoch(s, e), s.known(s.leader(e)) == e)
 
 
@@ -165,7 +167,7 @@ def in_maximal_isr(s: ClusterState, e: Any, r: Any) -> Any:
 
 
 def joined_later(s: ClusterState, r: Any, e: Any, later: Any) -> Any:
-    """State that r is in the ISR in epoch `later`, was not in the earlier epoch e, and has learned of none after `later`."""
+    """State that r is in the ISR of epoch `later`, was not in that of the earlier epoch e, and knows none after `later`."""
     member = z3.And(is_broker(s, r), s.isr(later, r), z3.Not(s.isr(e, r)))
     return z3.And(member, e >= 0, e < later, later <= s.current, s.known(r) <= later)
 

@@ -7,10 +7,16 @@ returns `s`. An assumption with a `CommittedPremise` can be dropped, to show tha
 it is dropped.
 
 `ClusterState` describes the members of a state. The ones read most: `s.known(b)`, the latest epoch that broker b has
-learned; `s.hist(e, o)`, the epoch of the record at o in the log of epoch e's leader; `s.asked(e, b)`, the highest log end at
-which b has fetched in e; `s.remote(e, b)`, what the leader of e has recorded of it; `s.view(e, b)`, b is in the ISR that
-this leader knows. `s.shown` is the high watermark of an epoch's leader, `s.origin(b)` the epoch in which b's high watermark
-was reached.
+learned; `s.hist(e, o)`, the epoch of the record at o in the log of epoch e's leader, which ends at `s.hist_end(e)`;
+`s.asked(e, b)`, the highest log end at which b has fetched in e; `s.remote(e, b)`, what the leader of e has recorded of it;
+`s.view(e, b)`, b is in the ISR that this leader knows, and `s.proposed(e, b)` in the one that it asks for; `s.status(e)`,
+what has become of that request. `s.shown` is the high watermark of an epoch's leader, `s.deleted` its log start, and
+`s.shown_from` the epoch in which the former was reached, `s.origin(b)` that in which b's was. `s.cap(e)` bounds what the
+leader of e can still commit, as `s.witness(e)`, a broker it needs, has moved on.
+
+The members are functions. `replace` of a state sets some of them anew: `changed(f, *arguments, to=value)` is f with another
+value at one place, a lambda one that differs at many. `path.forall(variables, formula, trigger)` assumes a statement about
+all integers; the solver uses it where the trigger, a term, occurs.
 """
 
 from dataclasses import replace
@@ -57,6 +63,7 @@ def elect(path: ProofPath, s: ClusterState) -> ClusterState:
     """Let the controller elect an ISR member for the next epoch; it may remove others from the ISR."""
     chosen = any_broker(path, s, "chosen")
     path.assume(s.isr(s.current, chosen), CommittedPremise.ELECT_FROM_ISR)
+    # Who is left in the ISR: an arbitrary set, limited below.
     new_isr, r = any_set("left"), z3.Int("r")
     # The leader is in every ISR of its epoch; any of the others may leave it with the election.
     path.assume(new_isr(chosen))
@@ -67,7 +74,7 @@ def elect(path: ProofPath, s: ClusterState) -> ClusterState:
         current=new,
         leader=changed(s.leader, new, to=chosen),
         isr=lambda e, b: z3.If(e == new, new_isr(b), s.isr(e, b)),
-        version=changed(s.version, new, to=0),
+        version=changed(s.version, new, to=0),  # the first version of the epoch's ISR
         image=lambda e, v, b: z3.If(e == new, new_isr(b), s.image(e, v, b)),
     )
 
@@ -98,6 +105,7 @@ def learn(path: ProofPath, s: ClusterState) -> ClusterState:
     # with any version.
     version = path.integer("version", low=0)
     path.assume(version <= s.version(epoch))
+    # The epoch it knew before.
     last = s.known(b)
     was_leader = z3.And(last >= 0, s.leader(last) == b)
     # Kafka 4.3.1 forgets the recorded log ends only if the broker did not lead before (Replica#resetReplicaState,
@@ -117,6 +125,7 @@ def learn(path: ProofPath, s: ClusterState) -> ClusterState:
         """State that b led the earlier epoch e: it commits nothing more in it."""
         return z3.And(earlier(e), s.leader(e) == b)
 
+    # The new leader's log becomes the history of the epoch; the epochs before it that need this broker are capped.
     return replace(
         learned,
         begun=lambda e: z3.Or(e == epoch, s.begun(e)),
@@ -125,6 +134,7 @@ def learn(path: ProofPath, s: ClusterState) -> ClusterState:
         hist_end=changed(s.hist_end, epoch, to=s.log_end(b)),
         known_version=changed(s.known_version, epoch, to=version),
         view=lambda e, r: z3.If(e == epoch, s.image(e, version, r), s.view(e, r)),
+        # Not forgotten: those of the epoch that it knew before.
         remote=lambda e, r: z3.If(z3.And(e == epoch, z3.Not(forgets)), s.remote(last, r), s.remote(e, r)),
         deleted=changed(s.deleted, epoch, to=s.log_start(b)),
         shown=changed(s.shown, epoch, to=hw),
@@ -141,6 +151,7 @@ def append(path: ProofPath, s: ClusterState) -> ClusterState:
     path.assume(leads(s, epoch))
     # A deposed leader appends until it learns of the later epoch: nothing else can stop it.
     b, end = s.leader(epoch), s.hist_end(epoch)
+    # To the log of the broker and to the history of the epoch, which are equal while it leads.
     return replace(
         s,
         record=changed(s.record, b, s.log_end(b), to=epoch),
@@ -163,6 +174,7 @@ def truncate(path: ProofPath, s: ClusterState) -> ClusterState:
     path.assume(z3.And(s.begun(sent), sent <= epoch, s.leader(sent) == s.leader(epoch)))
     checked = not path.drops(CommittedPremise.RESPONSE_OF_ITS_EPOCH)
     offset = s.log_end(f)  # any: a follower whose log has ended elsewhere drops the response
+    # True: the follower's entry is ready. A response that it drops changes nothing.
     if not path.decide(path.call("accepts_fetch_response", offset, epoch, True, offset, sent, checked)):
         return s
     # The response may be old. The leader's log has only grown since, by records of its epoch, and the follower's record at
@@ -170,6 +182,7 @@ def truncate(path: ProofPath, s: ClusterState) -> ClusterState:
     differs = z3.Or(target >= s.hist_end(sent), s.record(f, target) != s.hist(sent, target))
     path.assume(z3.And(target < s.log_end(f), differs))
     lowered = path.call("high_watermark_after_truncation", s.hw(f), target)
+    # A truncation below the log start leaves an empty log.
     start = z3.If(target < s.log_start(f), target, s.log_start(f))
     return replace(
         s,
@@ -206,6 +219,7 @@ def serve(path: ProofPath, s: ClusterState) -> ClusterState:
     path.assume(z3.And(leads(s, epoch), s.leader(epoch) != f, offset <= s.asked(sent, f)))
     path.assume(z3.And(is_epoch(s, sent), sent <= epoch, s.leader(sent) == s.leader(epoch)))
     fences = not path.drops(CommittedPremise.REQUEST_OF_ITS_EPOCH)
+    # True: the broker leads. A request that it refuses changes nothing.
     if path.decide(path.call("request_error", sent, epoch, True, fences) != NO_ERROR):
         return s
     # Where the record before the offset is another by now, the response says that the logs diverge.
@@ -222,6 +236,7 @@ def take(path: ProofPath, s: ClusterState) -> ClusterState:
     """
     f, epoch = any_follower(path, s)
     end, new_end, reported = s.log_end(f), path.integer("new_end"), path.integer("reported", low=0)
+    # Any response in this epoch to a fetch at the follower's log end, with any number of records.
     path.assume(z3.And(end <= s.asked(epoch, f), end <= new_end, new_end <= s.hist_end(epoch), reported <= s.shown(epoch)))
     followed = path.call("follower_high_watermark", reported, s.log_start(f), new_end)
     # A follower whose log starts above the reported high watermark is clamped to its log start: that was reached before.
@@ -254,6 +269,7 @@ def commit(path: ProofPath, s: ClusterState) -> ClusterState:
     """
     epoch = path.integer("epoch")
     path.assume(leads(s, epoch))
+    # The other brokers that the leader waits for.
     waits, r = any_set("waits"), z3.Int("r")
     # The leader counts its own log end without a fetch (Partition#maybeIncrementLeaderHW).
     counts = waits(r) == z3.And(_counts(path, s, epoch, r), r != s.leader(epoch))
@@ -266,6 +282,7 @@ def commit(path: ProofPath, s: ClusterState) -> ClusterState:
     leos = AnySeq(path, lambda i: s.remote(epoch, i), s.brokers)
     others = AnySeq(path, waits, s.brokers)
     hw = path.call("leader_high_watermark", s.hw(b), s.hist_end(epoch), leos, others, too_few)
+    # A high watermark that stays commits nothing.
     if not path.decide(hw > s.hw(b)):
         return s
     return replace(
@@ -291,6 +308,7 @@ def restart(path: ProofPath, s: ClusterState) -> ClusterState:
     """
     b = any_broker(path, s, "restarts")
     path.assume(z3.Or(s.known(b) < 0, s.leader(s.known(b)) != b), CommittedPremise.RESTART_LEADS_LATER)
+    # Its checkpoint may be older than the high watermark that it had.
     loaded = checkpoint(path, s, b, s.log_end(b))
     return replace(s, hw=changed(s.hw, b, to=loaded))
 
@@ -308,6 +326,7 @@ def lose_tail(path: ProofPath, s: ClusterState) -> ClusterState:
     path.assume(z3.And(s.log_start(b) <= end, end <= s.log_end(b)))
     loaded = checkpoint(path, s, b, end)
     in_isr = s.isr(s.current, b)  # only without the premise: the new incarnation is then a member with less of the log
+    # The new incarnation knows, and has in its log, what the old one did; no leader has recorded or counts it.
     return replace(
         s,
         brokers=s.brokers + 1,
@@ -332,6 +351,7 @@ def delete(path: ProofPath, s: ClusterState) -> ClusterState:
     b, start = any_broker(path, s, "deletes"), path.integer("start")
     path.assume(z3.And(s.log_start(b) < start, start <= s.log_end(b)))
     path.assume(start <= s.hw(b), CommittedPremise.DELETE_BELOW_HIGH_WATERMARK)
+    # Where b leads, its log start is also what it reports to followers.
     return replace(
         s,
         log_start=changed(s.log_start, b, to=start),
@@ -348,6 +368,7 @@ def reset(path: ProofPath, s: ClusterState) -> ClusterState:
     f, epoch = any_follower(path, s)
     leader_start, leader_end = path.integer("leader_start", low=0), path.integer("leader_end")
     path.assume(z3.And(leader_start <= s.deleted(epoch), leader_start <= leader_end, leader_end <= s.hist_end(epoch)))
+    # The leader's offsets are its responses to ListOffsets.
     kind, target = path.call("out_of_range_reset", leader_start, leader_end, s.log_end(f))
     # The two other cases of the rule truncate at the leader's end, which `truncate` covers, or do nothing.
     if kind != RESET_TO_LEADER_START:
@@ -358,6 +379,7 @@ def reset(path: ProofPath, s: ClusterState) -> ClusterState:
         log_end=changed(s.log_end, f, to=target),
         # A log has all the records it ever had: those below its new start are the leader's.
         record=lambda x, o: z3.If(z3.And(x == f, o < target), s.hist(epoch, o), s.record(x, o)),
+        # Raised, or lowered, to the new log start, which the leader's high watermark had reached.
         hw=changed(s.hw, f, to=target),
         origin=changed(s.origin, f, to=s.shown_from(epoch)),
     )
@@ -390,7 +412,7 @@ def propose_shrink(path: ProofPath, s: ClusterState) -> ClusterState:
     """Let a leader propose an ISR without some of its other members."""
     epoch, stays = _any_leader_without_proposal(path, s), any_set("stays")
     path.assume(stays(s.leader(epoch)))
-    # Any of the others: who is caught up depends on time, of which the proof knows nothing.
+    # Any of the others may leave: who is caught up depends on time, of which the proof knows nothing.
     return _propose(s, epoch, lambda b: z3.And(s.view(epoch, b), stays(b)))
 
 
@@ -424,6 +446,7 @@ def accept(path: ProofPath, s: ClusterState) -> ClusterState:
     epoch, version = path.integer("epoch"), path.integer("version", low=0)
     path.assume(z3.And(epoch == s.current, version == s.version(s.current)), CommittedPremise.CHANGE_KNOWS_THE_LATEST)
     if path.decide(z3.And(s.begun(epoch), s.status(epoch) == SENT, version == s.known_version(epoch))):
+        # The change in flight.
         b = z3.Int("b")
         no_old = z3.Implies(s.proposed(epoch, b), z3.Not(s.gone(b)))
         # KIP-903: the request names the broker epoch of each member, and the controller knows the latest.
@@ -454,7 +477,10 @@ def hear_refusal(path: ProofPath, s: ClusterState) -> ClusterState:
 
 
 def hear_isr(path: ProofPath, s: ClusterState) -> ClusterState:
-    """Let a leader learn of any later ISR of its epoch, by the response to its change or by metadata."""
+    """Let a leader learn of any later ISR of its epoch, by the response to its change or by metadata.
+
+    It then has no change in flight any more: it gives up its own proposal for the newer ISR.
+    """
     epoch, version = path.integer("epoch"), path.integer("version")
     path.assume(z3.And(leads(s, epoch), s.known_version(epoch) < version, version <= s.version(epoch)))
     return replace(
@@ -483,6 +509,7 @@ def new_cluster(path: ProofPath) -> ClusterState:
     s, first = any_cluster(), path.integer("first")
     zero, no = z3.IntVal(0), z3.BoolVal(False)
     path.assume(z3.And(s.brokers > 0, first >= 0, first < s.brokers))
+    # Any other member may be anything: records of empty logs, histories of epochs that have not begun.
     return replace(
         s,
         current=zero,
@@ -510,7 +537,7 @@ def new_cluster(path: ProofPath) -> ClusterState:
 def committed_data_is_safe(path: ProofPath, s: ClusterState) -> None:
     """Claim that committed data lies in every later leader's past and on every ISR member."""
     e, f, o, r = path.integer("epoch", 0), path.integer("later"), path.integer("offset", 0), any_broker(path, s, "member")
-    # A record that the leader of epoch e has committed.
+    # The record at o, which the leader of epoch e has committed; f is a later epoch, r a broker.
     path.assume(z3.And(e <= s.current, o < s.committed(e)))
     # The invariant reaches a member by one conjunct if it is in the ISR since e, by another if it joined later, and by a
     # third if it has asked for less: each is easy for the solver on a path of its own.

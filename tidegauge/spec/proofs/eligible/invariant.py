@@ -15,7 +15,10 @@ fetches to commit, and it fetches from that leader no more.
 In the formulas `s` is the state, `e`, `f` are leader epochs, `b` is a broker, `v` a version. A leader *waits for* a broker
 while its high watermark cannot pass that broker's log end; it *stands still* while it may not raise its high watermark at
 all, because the ISR that it knows is below min ISR. The ELR is the eligible leader replicas (KIP-966). Functions that
-"state" something return a z3 formula.
+"state" something return a z3 formula. `RegistrationState` describes the members of a state: `s.known(e)`, the version that
+the leader of e knows, and `s.known_minimum(e)` the min ISR; `s.begun(e)`, it has learned that it leads; `s.learned(b)`, the
+latest epoch that b has learned; `s.joins(e)`, whom the leader of e has proposed. A `Conjunct` is its name, the names of its
+variables, the statement for a state and these variables, and the terms (triggers) at which the solver uses it.
 """
 
 from dataclasses import dataclass
@@ -101,7 +104,7 @@ TRUTHS = {"replica", "elr", "isr", "begun", "fit", "blocked", "whole"}
 
 
 def any_registration() -> RegistrationState:
-    """Return a state about which nothing is known."""
+    """Return a state about which nothing is known: a z3 symbol for each member; `isr` is the one of two arguments."""
     return symbolic_state(RegistrationState, NUMBERS, TRUTHS, {"isr": 2})
 
 
@@ -116,7 +119,7 @@ def may_lead(s: RegistrationState, e: Any) -> Any:
 
 
 def last_version(s: RegistrationState, e: Any) -> Any:
-    """Return the latest version of epoch e."""
+    """Return the latest version of epoch e: of the current epoch the latest of all, of an older one its last."""
     return z3.If(e == s.current, s.version, s.last(e))
 
 
@@ -152,8 +155,10 @@ def will_wait_or_stand(s: RegistrationState, e: Any, v: Any, b: Any) -> Any:
     while it knows a version that is not older than that (`since`).
     """
     of_epoch = z3.And(s.first(e) <= v, v <= last_version(s, e))
+    # Before it begins, a leader may learn of any version of its epoch.
     ahead = z3.And(of_epoch, z3.Implies(s.begun(e), s.known(e) < v))
     since = z3.And(of_epoch, z3.Implies(s.begun(e), s.known(e) <= v), s.minimum_version <= v)
+    # It keeps its proposal only while it knows no later version.
     joining = z3.And(s.begun(e), v == s.known(e), proposed(s, e, b))
     return z3.And(
         z3.Implies(ahead, z3.Or(s.isr(v, b), below_minimum(s, v, s.minimum_at(v)))),

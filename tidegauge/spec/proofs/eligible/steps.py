@@ -7,8 +7,15 @@ to happen. `path.call` runs a rule of `impl.rules`; `path.decide` forks the lemm
 
 A version is what one record of the metadata log made of the registration. A set of brokers is a function from a broker to
 the formula that it is in the set. The ELR is the eligible leader replicas (KIP-966). `RegistrationState` describes the
-members of a state: `s.whole(b)`, broker b's log holds everything committed; `s.known(e)`, the version that the leader of
-epoch e knows.
+members of a state: `s.whole(b)`, broker b's log holds everything committed; `s.learned(b)`, the latest epoch it has learned;
+`s.known(e)`, the version that the leader of epoch e knows, and `s.known_minimum(e)` the min ISR; `s.joins(e)`, whom it has
+proposed for the ISR, NOBODY for none; `s.fit(e)`, that broker has not come back without its log since; `s.first(e)` and
+`s.last(e)`, the versions of epoch e; `s.blocked(e)`, a later leader has begun, `s.witness(e)`. NOBODY also stands for no
+leader.
+
+`replace` of a state sets some members anew: `changed(f, *arguments, to=value)` is f with another value at one place, a
+lambda one that differs at many. `path.forall(variables, formula, trigger)` assumes a statement about all integers; the
+solver uses it where the trigger, a term, occurs.
 """
 
 from dataclasses import replace
@@ -47,6 +54,7 @@ def learn(path: ProofPath, s: RegistrationState) -> RegistrationState:
     learned = replace(s, learned=changed(s.learned, b, to=epoch))
     if not path.decide(s.leader(epoch) == b):
         return learned
+    # A leader may begin with any version of its epoch: metadata may show it the last of several changes.
     version = path.integer("version")
     path.assume(z3.And(s.first(epoch) <= version, version <= last_version(s, epoch)))
     return replace(
@@ -79,6 +87,7 @@ def hear_isr(path: ProofPath, s: RegistrationState) -> RegistrationState:
 def hear_minimum(path: ProofPath, s: RegistrationState) -> RegistrationState:
     """Let a leader learn of the latest min ISR."""
     epoch = any_leader(path, s)
+    # It knows a version not older than the latest at the time when the min ISR was written.
     path.assume(s.known(epoch) >= s.minimum_version, ElectionPremise.MIN_ISR_IN_ORDER)
     return replace(s, known_minimum=changed(s.known_minimum, epoch, to=s.minimum))
 
@@ -87,6 +96,7 @@ def propose(path: ProofPath, s: RegistrationState) -> RegistrationState:
     """Let the latest leader propose a replica for the ISR; that of a deposed leader is refused and left out."""
     epoch, joins = any_leader(path, s), path.integer("joins", low=0)
     path.assume(z3.And(epoch == s.current, s.joins(epoch) == NOBODY, s.replica(joins)))
+    # Kafka's leader proposes who has reached its high watermark and its epoch start (Partition#isFollowerInSync).
     path.assume(s.whole(joins), ElectionPremise.JOINS_WHOLE)
     return replace(s, joins=changed(s.joins, epoch, to=joins), fit=lambda e: z3.Or(e == epoch, s.fit(e)))
 
@@ -104,6 +114,7 @@ def commit(path: ProofPath, s: RegistrationState) -> RegistrationState:
     epoch, b = any_leader(path, s), z3.Int("b")
     version = s.known(epoch)
     too_few = path.call("under_min_isr", s.size(version), s.known_minimum(epoch), s.replicas(version))
+    # By what the leader knows, which may be old.
     path.assume(z3.Not(too_few), ElectionPremise.COMMIT_ON_MIN_ISR)
     fetches = z3.Implies(waits_for(s, epoch, b), s.learned(b) == epoch)
     # A broker that has learned of a later leader fetches from this one no more, so the high watermark cannot pass it.
@@ -123,9 +134,10 @@ def no_broker(_: Any) -> Any:
 
 
 def below_min_isr(path: ProofPath, size: Any, minimum: Any, premise: ElectionPremise, name: str) -> Any:
-    """State that an ISR of `size` members is below min ISR, by the rule; always true where the `premise` is dropped.
+    """State that an ISR of `size` members is below the min ISR `minimum`, by the rule; always true without the `premise`.
 
-    `name` is that of the use, for the fresh number of replicas.
+    Without it the controller is one that does not look at min ISR here. `name` is that of the use, for the fresh number of
+    replicas.
     """
     if path.drops(premise):
         return z3.BoolVal(True)
@@ -179,6 +191,7 @@ def change_registration(
         """State that b is in the new ISR."""
         return z3.And(s.isr(s.version, b), stays(b), z3.Not(out(b)), b != lost)
 
+    # Whether the new ISR is below min ISR: only then there is an ELR.
     small = below_min_isr(path, size, s.minimum, ElectionPremise.ELIGIBLE_BELOW_MIN_ISR, "change")
     # Without these premises such brokers stay in the ELR.
     keeps_removed, keeps_lost = path.drops(ElectionPremise.REMOVED_LEAVES), path.drops(ElectionPremise.LOST_LEAVES)
@@ -195,15 +208,16 @@ def change_registration(
     if path.decide(z3.And(leader != NOBODY, isr(leader))) and path.decide(path.boolean("keeps_its_leader")):
         return _version(path, s, isr, elr, size)
     chosen = path.integer("chosen", low=NOBODY)
+    # Elected from the ISR, or nobody: ISR and ELR stay as they are.
     if path.decide(z3.Or(chosen == NOBODY, isr(chosen))):
         return _epoch(_version(path, s, isr, elr, size), chosen)
     # Elected from the ELR: the new leader is the whole ISR, and the ELR is made once more for an ISR of one.
     path.assume(elr(chosen), ElectionPremise.ELECT_ELIGIBLE)
-    again = below_min_isr(path, z3.IntVal(1), s.minimum, ElectionPremise.ELECTION_LOOKS_AGAIN, "election")
+    still_small = below_min_isr(path, z3.IntVal(1), s.minimum, ElectionPremise.ELECTION_LOOKS_AGAIN, "election")
 
     def others(b: Any) -> Any:
         """State that b stays in the ELR after the election."""
-        return z3.And(again, elr(b), b != chosen)
+        return z3.And(still_small, elr(b), b != chosen)
 
     return _epoch(_version(path, s, lambda b: b == chosen, others, z3.IntVal(1)), chosen)
 
@@ -251,7 +265,7 @@ def accept(path: ProofPath, s: RegistrationState) -> RegistrationState:
     small = below_min_isr(path, size, s.minimum, ElectionPremise.ELIGIBLE_BELOW_MIN_ISR, "change")
 
     def elr(b: Any) -> Any:
-        """State that b stays in the ELR."""
+        """State that b stays in the ELR: only while the new ISR is below min ISR."""
         return z3.And(small, s.elr(b), b != joins)
 
     return _version(path, s, lambda b: z3.Or(s.isr(s.version, b), b == joins), elr, size)
@@ -275,6 +289,7 @@ def new_registration(path: ProofPath) -> RegistrationState:
     s, first = any_registration(), path.integer("first", low=0)
     zero, no = z3.IntVal(0), z3.BoolVal(False)
     path.assume(s.replica(first))
+    # Any other member may be anything, as the size of the ISR, min ISR, and what leaders know that have not begun.
     return replace(
         s,
         current=zero,

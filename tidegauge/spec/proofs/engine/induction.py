@@ -61,6 +61,7 @@ class Induction(Generic[S]):
         """The proof as lemmas: the invariant holds at the start, each step keeps it, each claim follows from it."""
 
         def initially(path: ProofPath, _: int) -> None:
+            """Prove that the invariant holds in the first state."""
             prove_all(path, self.start(path), self.conjuncts)
 
         return (initially, *map(self.keeps, self.steps), *map(self._follows, self.claims))
@@ -72,7 +73,7 @@ class Induction(Generic[S]):
         # more because a statement without variables needs no trigger: the solver always has it.
         path.assume(self.bounds(state))
         for conjunct in self.conjuncts:
-            variables = z3.Ints(conjunct.variables)
+            variables = z3.Ints(conjunct.variables)  # from their names, divided by spaces
             # One statement per trigger: z3 uses a quantified statement only for terms that match its pattern.
             for trigger in conjunct.triggers(state, *variables):
                 path.forall(variables, conjunct.holds(state, *variables), *trigger)
@@ -82,6 +83,7 @@ class Induction(Generic[S]):
         """Return the lemma that a step keeps the invariant: after it the `conjuncts` hold (all of them when None)."""
 
         def lemma(path: ProofPath, _: int = 0) -> None:
+            """Take the step from any state in which the invariant holds, and set the conjuncts as goals after it."""
             prove_all(path, step(path, self.assumed(path)), self.conjuncts if conjuncts is None else conjuncts)
 
         lemma.__name__ = f"{step.__name__}_keeps_it"
@@ -91,6 +93,7 @@ class Induction(Generic[S]):
         """Return the lemma that a claim follows from the invariant alone."""
 
         def lemma(path: ProofPath, _: int) -> None:
+            """Set the goals of the claim about any state in which the invariant holds."""
             claim(path, self.assumed(path))
 
         lemma.__name__ = claim.__name__
@@ -132,7 +135,7 @@ def any_set(name: str) -> Any:
 
 
 def changed(function: Function, *key: Any, to: Any) -> Function:
-    """Return the function that gives `to` for the arguments `key` and is `function` elsewhere."""
+    """Return the function that gives `to` for the arguments `key` and is `function` elsewhere: a step changes a state so."""
 
     def after(*arguments: Any) -> Any:
         """Return the new value at these arguments, as a z3 term."""

@@ -10,6 +10,8 @@ Rules of this file
 
 Terms: a *contract* states what a helper returns, by z3 formulas instead of a loop. A *piece* is a function made from some
 statements of a helper. The *state* of a loop is the tuple of the local variables that the helper assigns, in order of name.
+A *lemma* takes a path, the run on which it assumes and sets goals, and a size, which only the bounded lemmas use. An
+`AnySeq` is a sequence of unknown length: `values.function(i)` is the term of its member at i, `values.size` its length.
 """
 
 import ast
@@ -52,19 +54,21 @@ def split(name: str, namespace: Mapping[str, Any]) -> Loop:
     # Another text than the code that runs would prove something else: the file may have changed since the import.
     if _code_of(function).co_code != namespace[name].__code__.co_code:
         raise ValueError(f"expected the text of {name} to be its code; seen another text; load the rules again")
-    # Without the docstring.
+    # Without the docstring, which is an expression of a constant.
     body = [s for s in function.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
     *head, loop, last = body
     if not (isinstance(loop, (ast.While, ast.For)) and isinstance(last, ast.Return)):
         raise ValueError(f"expected {name} to be assignments, one loop and a return; seen another shape")  # noqa: TRY004  the text is wrong, not a type
-    condition, turn, extra = _as_while(loop)
+    condition, turn, counter_start = _as_while(loop)
+    before_loop = [*head, *counter_start]
+    # The names that the statements before the loop assign.
     state = sorted(
-        {t.id for s in [*head, *extra] for t in ast.walk(s) if isinstance(t, ast.Name) and isinstance(t.ctx, ast.Store)}
+        {t.id for s in before_loop for t in ast.walk(s) if isinstance(t, ast.Name) and isinstance(t.ctx, ast.Store)}
     )
     arguments = [a.arg for a in function.args.args]
     return Loop(
         tuple(state),
-        _function([*head, *extra, _return_of(state)], arguments),
+        _function([*before_loop, _return_of(state)], arguments),
         _function(
             [ast.If(condition, [*turn, _return_of(state, entered=True)], []), _return_of(state, entered=False)],
             [*arguments, *state],
@@ -74,9 +78,10 @@ def split(name: str, namespace: Mapping[str, Any]) -> Loop:
 
 
 def _as_while(loop: ast.While | ast.For) -> tuple[ast.expr, list[ast.stmt], list[ast.stmt]]:
-    """Return a loop as a while loop: its condition, the statements of its body, and statements to run before it.
+    """Return a loop as a while loop: its condition, the statements of its body, and those to run before it.
 
-    `for i in range(n): ...` becomes `i = 0; while i < n: ...; i += 1`. Raises ValueError for any other `for`.
+    `for i in range(n): ...` becomes `i = 0; while i < n: ...; i += 1`: only such a loop needs a statement before it, which
+    starts the counter. Raises ValueError for any other `for`.
     """
     if isinstance(loop, ast.While):
         return loop.test, loop.body, []
@@ -97,13 +102,18 @@ def _as_while(loop: ast.While | ast.For) -> tuple[ast.expr, list[ast.stmt], list
 
 
 def _return_of(state: list[str], entered: bool | None = None) -> ast.stmt:
-    """Return a `return` statement that gives the variables `state` as a tuple, with the constant `entered` first if any."""
+    """Return a statement that ends a piece: it returns the variables `state` as a tuple, behind `entered` if that is given.
+
+    `entered`: for the piece of one turn, whether the loop's condition held; None for the piece before the loop, which
+    returns the state alone.
+    """
     members = ", ".join(([] if entered is None else [str(entered)]) + state)
     return ast.parse(f"def f():\n    return ({members},)").body[0].body[0]  # type: ignore[attr-defined, no-any-return]
 
 
 def _function(body: list[ast.stmt], arguments: list[str]) -> Callable[..., Any]:
     """Return a function of these parameters with this body, in which `len`, `min` and `max` work on symbolic values."""
+    # Plain positional parameters, and nothing else that a function may have.
     parameters = ast.arguments([], [ast.arg(a) for a in arguments], None, [], [], None, [])
     return types.FunctionType(_code_of(ast.FunctionDef("piece", parameters, body, [], None)), symbolic_rules({}))
 
@@ -179,7 +189,7 @@ def any_sequence(path: ProofPath, name: str, size: Any, truth: bool = False) -> 
 
 
 def _run(path: ProofPath, piece: Callable[..., Any], *arguments: Any) -> list[Any]:
-    """Run a piece of a rule on symbolic arguments; return its results as terms."""
+    """Run a piece of a helper on terms and sequences; return its results as terms, a single one as a list of one."""
     lifted = [a if isinstance(a, AnySeq) else path.lift(a) for a in arguments]
     result = piece(*lifted)
     return [term(r) for r in result] if isinstance(result, tuple) else [term(result)]
@@ -199,14 +209,15 @@ def _prove_count(path: ProofPath, name: str, within: Callable[[Any, Any], Any]) 
         """State the loop invariant for the count `n`, as far as it is about the member at `index`."""
         return z3.And(n >= 0, n <= size, z3.Implies(z3.And(index >= 0, index < n), within(values.function(index), bound)))
 
-    (first,) = _run(path, loop.before, values, bound)
-    path.goal("init: the invariant holds before the loop", invariant_at(z3.IntVal(first), at))
+    (first_count,) = _run(path, loop.before, values, bound)
+    # A goal about `at`, an arbitrary index, holds for all. The count is a plain int here, 0.
+    path.goal("init: the invariant holds before the loop", invariant_at(z3.IntVal(first_count), at))
     n = path.integer("n")
     # One turn from any state in which the invariant holds, not only from those that the loop reaches.
     path.assume(z3.And(n >= 0, n <= size))
     path.forall([i], invariant_at(n, i), values.function(i))
     entered, after = _run(path, loop.turn, values, bound, n)
-    # The loop condition forks the path: on one the loop takes a turn, on the other it has ended.
+    # The loop condition forks the path: on one the loop takes a turn, on the other it has ended. `entered` is plain.
     if entered:
         path.goal("step: one turn keeps the invariant", invariant_at(after, at))
         path.goal("measure: one turn comes nearer to the end", z3.And(size - after < size - n, size - after >= 0))
@@ -230,7 +241,7 @@ def count_below_contract(path: ProofPath, size: int) -> None:
 
 
 def lowest_counted_contract(path: ProofPath, length: int) -> None:
-    """Prove that `lowest_counted` keeps its contract on any sequence."""
+    """Prove that `lowest_counted` keeps its contract on any sequence: init, step, measure and post (rule 2)."""
     del length
     loop = split("lowest_counted", path.namespace)
     size, bound = path.integer("size", low=0), path.integer("bound")
@@ -247,6 +258,7 @@ def lowest_counted_contract(path: ProofPath, length: int) -> None:
         inside = z3.And(witness >= 0, witness < i, counted.function(witness), low == values.function(witness))
         return z3.Or(low == bound, inside)
 
+    # The order in which the pieces take and return the state.
     assert loop.state == ("i", "lowest")
     i0, low0 = _run(path, loop.before, bound, values, counted)
     path.goal(
@@ -254,6 +266,7 @@ def lowest_counted_contract(path: ProofPath, length: int) -> None:
         z3.And(z3.IntVal(i0) == 0, low0 <= bound, below(i0, low0, at), reached(i0, low0, at)),
     )
     i, low, witness = path.integer("i"), path.integer("lowest"), path.integer("witness")
+    # One turn from any state in which the invariant holds, not only from those that the loop reaches.
     path.assume(z3.And(i >= 0, i <= size, low <= bound, reached(i, low, witness)))
     path.forall([j], below(i, low, j), values.function(j))
     entered, i1, low1 = _run(path, loop.turn, bound, values, counted, i, low)

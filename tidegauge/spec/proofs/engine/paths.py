@@ -141,7 +141,7 @@ class ProofPath:
         return value
 
     def integer(self, name: str, low: int | None = None, show: bool = True) -> Any:
-        """Return a fresh integer, unbounded above, with the lower bound `low`. `show`: counter-models show it."""
+        """Return a fresh integer with the lower bound `low`, None for none. `show`: whether counter-models show it."""
         value = z3.Int(name)
         self.variables.append(value)
         if low is not None:
@@ -156,7 +156,10 @@ class ProofPath:
         return z3.Int(f"{name}!{self._fresh}")
 
     def forall(self, variables: Sequence[Any], condition: Any, *triggers: Any) -> None:
-        """Assume a statement about all integers; the solver uses it wherever all `triggers` occur."""
+        """Assume a condition for all values of `variables`; the solver uses it for values with which all `triggers` occur.
+
+        A trigger is a term that has some of the variables in it, such as f(i).
+        """
         pattern = z3.MultiPattern(*triggers)
         statement = z3.ForAll(list(variables), condition, patterns=[pattern])
         # z3py frees the parts of a pattern that it does not hold itself, so they are kept alive here.
@@ -164,7 +167,7 @@ class ProofPath:
         self.solver.add(statement)
 
     def boolean(self, name: str) -> Any:
-        """Return a fresh truth value."""
+        """Return a fresh truth value, which counter-models show."""
         value = z3.Bool(name)
         self.truths.append(value)
         self.shown.append((name, value))
@@ -183,7 +186,10 @@ class ProofPath:
     # -- execution
 
     def call(self, rule: str, *arguments: Any) -> Any:
-        """Run the rule's byte code on terms, and return terms."""
+        """Run the rule of that name, its own byte code, on terms; return its result, or a tuple of results, as terms.
+
+        A result that does not depend on a term is a plain number or truth value. The run may fork the path.
+        """
         self.called.add(rule)
         result = self.rules[rule](*[self.lift(a) for a in arguments])
         return tuple(term(r) for r in result) if isinstance(result, tuple) else term(result)
@@ -240,12 +246,18 @@ class ProofPath:
             self.solver.add(condition)
 
     def drops(self, premise: str) -> bool:
-        """Return whether this run goes without a premise, for a step that does something else then; note its name."""
+        """Return whether this run goes without a premise: the caller then does what only the premise excludes.
+
+        The name is noted as a premise of the lemma, as `assume` does.
+        """
         self.premises.add(premise)
         return premise in self.dropped
 
     def once(self, key: str, build: Callable[[], Any]) -> Any:
-        """Return the term that `build` makes, built on the first path only: it would be the same on each of them."""
+        """Return the term that `build` makes, kept under `key`: built on the first path only, and used again on the others.
+
+        It would be the same there: z3 knows variables by their names, and a lemma gives the same names on each path.
+        """
         if key not in self.memory:
             self.memory[key] = build()
         return self.memory[key]
@@ -302,7 +314,10 @@ def explore(
 
 
 def _settle(path: ProofPath, tally: GoalTally) -> bool:
-    """Prove the goals of a finished path and count the results in `tally`; return False when the path cannot happen."""
+    """Prove the goals of a finished path and count the results in `tally`; return False when the path cannot happen.
+
+    A goal is proved where its negation cannot hold under the assumptions: the solver says `unsat`.
+    """
     # Premises that were assumed after the last branch may contradict it.
     if not path.possible(z3.BoolVal(True)):
         return False
@@ -360,7 +375,8 @@ def _counter_model(path: ProofPath, name: str, goal: Any) -> CounterModel:
 def _least(solver: Any, value: Any) -> int | None:
     """Return the value nearest to zero that the solver finds possible, the positive one of two; None when it finds none."""
     low, high = 0, 0
-    # Double the bound, then halve the interval: a solver checks bounds, it does not minimize.
+    # Double the bound, then halve the interval: a solver checks bounds, it does not minimize. `low` and `high` bound the
+    # distance from zero.
     while solver.check(value >= -high, value <= high) != z3.sat:
         if high > LARGEST:
             return None

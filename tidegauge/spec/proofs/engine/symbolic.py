@@ -33,14 +33,15 @@ def term(value: Any) -> Any:
 
 
 class Int:
-    """An integer that may be symbolic. Comparisons give a Bool."""
+    """An integer given by a z3 term; plain ints stay plain. Arithmetic gives an Int, a comparison a Bool."""
 
     __hash__ = None  # type: ignore[assignment]
     __slots__ = ("path", "term")
 
-    def __init__(self, path: "ProofPath", value: Any) -> None:
+    def __init__(self, path: "ProofPath", term: Any) -> None:
+        """Wrap an integer term for use on this path."""
         self.path = path
-        self.term = value
+        self.term = term
 
     def __add__(self, other: Any) -> "Int":
         return Int(self.path, self.term + term(other))
@@ -74,15 +75,17 @@ class Int:
 
 
 class Bool:
-    """A truth value that may be symbolic. Asking for its truth forks the execution."""
+    """A truth value given by a z3 formula. Asking for its truth forks the execution."""
 
     __slots__ = ("path", "term")
 
-    def __init__(self, path: "ProofPath", value: Any) -> None:
+    def __init__(self, path: "ProofPath", term: Any) -> None:
+        """Wrap a formula for use on this path."""
         self.path = path
-        self.term = value
+        self.term = term
 
     def __bool__(self) -> bool:
+        """Return the truth value that this path takes for the formula; another path takes the other one if it can hold."""
         return self.path.decide(self.term)
 
 
@@ -92,6 +95,7 @@ class Seq:
     __slots__ = ("members", "path")
 
     def __init__(self, path: "ProofPath", members: Sequence[Any]) -> None:
+        """Take the members: terms, plain numbers or truth values."""
         self.path = path
         self.members = members
 
@@ -100,7 +104,7 @@ class Seq:
         return len(self.members)
 
     def __getitem__(self, index: Any) -> Any:
-        """Return a member at a concrete index. Raises OutOfRangeError."""
+        """Return the member at a plain int, wrapped in Int or Bool if it is a term. Raises OutOfRangeError, TypeError."""
         self.path.count_step()
         # A symbolic index would need a branch per member. The rules index with counts that are plain ints here.
         if not isinstance(index, int):
@@ -126,7 +130,7 @@ class AnySeq:
         return Int(self.path, self.size)
 
     def __getitem__(self, index: Any) -> Any:
-        """Return a member, and set as a goal that the index is in range."""
+        """Return the member at an index, plain or symbolic, and set as a goal of the path that the index is in range."""
         self.path.count_step()
         at = term(index)
         # The length is a term here, so it must be proved that the read stays inside; `Seq` can compare numbers.
@@ -135,6 +139,7 @@ class AnySeq:
 
 
 def _is_symbolic(value: Any) -> bool:
+    """Return whether a number of a rule is an `Int`, and not a plain int."""
     return isinstance(value, Int)
 
 
@@ -166,7 +171,7 @@ BUILTINS: dict[str, Any] = {"len": _length, "min": _lower, "max": _higher, "rang
 def symbolic_rules(namespace: Mapping[str, Any], contracts: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return the overlay: each function of `namespace` as a new one on the same code object, and its integer constants.
 
-    `contracts` replaces functions by name.
+    `contracts` replaces functions by name, for proofs about sequences of any length.
     """
     overlay: dict[str, Any] = {"__builtins__": BUILTINS}
     for name, value in namespace.items():
@@ -181,7 +186,10 @@ def symbolic_rules(namespace: Mapping[str, Any], contracts: Mapping[str, Any] | 
 
 
 def evaluate(model: Any, value: Any) -> Any:
-    """Return a value as plain Python in a z3 `model`: a term, a list of terms, or an object with `describe(model)`."""
+    """Return a value as plain Python in a z3 `model`: a term, a list of terms, or an object with `describe(model)`.
+
+    A variable on which nothing depends has no value in the model; completion gives it one.
+    """
     if hasattr(value, "describe"):
         return value.describe(model)
     if isinstance(value, (list, tuple)):
@@ -204,7 +212,7 @@ def any_of(conditions: Iterable[Any]) -> Any:
 
 
 def lower(*values: Any) -> Any:
-    """Return the minimum as a term."""
+    """Return the minimum of terms or numbers as one term, for the statements of lemmas."""
     result = values[0]
     for value in values[1:]:
         result = z3.If(result <= value, result, value)
@@ -212,7 +220,7 @@ def lower(*values: Any) -> Any:
 
 
 def higher(*values: Any) -> Any:
-    """Return the maximum as a term."""
+    """Return the maximum of terms or numbers as one term, for the statements of lemmas."""
     result = values[0]
     for value in values[1:]:
         result = z3.If(result >= value, result, value)

@@ -8,7 +8,13 @@ term: the solver uses a statement for the integers at which the term occurs in a
 A lemma takes a path, the run on which it assumes and sets goals; its second argument, `_`, is the size that only bounded
 lemmas use. `path.call` runs a rule of `impl.rules` on terms. `end_offset_for` returns (epoch, end offset), both UNDEFINED
 when the leader has no response; `truncation_target` returns (row of the table T1 to T5, offset to truncate at, done: whether
-the follower asks no more); `fetch_decision` returns (READ, DIVERGING or OUT_OF_RANGE, diverging epoch, its end offset).
+the follower asks no more); `fetch_decision` returns (READ, DIVERGING or OUT_OF_RANGE, diverging epoch, its end offset). A
+result may be a plain number: `z3.IntVal(n) == result` and `z3.BoolVal(b) == result` are formulas in any case.
+
+`path.forall(variables, formula, *triggers)` assumes a statement about all integers, `path.assume(formula, premise)` a
+formula, but where the run drops the premise of that name; `path.drops(premise)` returns whether it does. An `AnySeq` is a
+sequence of any length: `function(i)` is the term of its member at i. A `CommonPrefix` has the end of the longest common
+prefix of two logs, and `comparable_from`, the higher of their log starts.
 """
 
 from dataclasses import dataclass
@@ -123,7 +129,7 @@ def an_entry(path: ProofPath, log: AnyLog) -> Any:
 
 
 def any_response_table(path: ProofPath, _: int) -> None:
-    """Prove rows L1 to L5 on a cache of any length."""
+    """Prove rows L1 to L5 of the response to OffsetsForLeaderEpoch, on a cache of any length."""
     log = any_log(path, "cache")
     requested = path.integer("requested", low=UNDEFINED)
     epoch, end = path.call("end_offset_for", log.epochs, log.starts, log.log_end, requested)
@@ -141,6 +147,7 @@ def any_response_table(path: ProofPath, _: int) -> None:
         "L4: older than everything ends at the first start",
         z3.Implies(older, z3.And(epoch == requested, end == log.start(0))),
     )
+    # An arbitrary entry that has a next one: a goal proved for it holds for all.
     at = path.integer("at")
     between = z3.And(at >= 0, at + 1 < log.size, log.epoch(at) <= requested, requested < log.epoch(at + 1))
     path.goal(
@@ -210,6 +217,7 @@ def any_truncation_table(path: ProofPath, _: int) -> None:
         "truncation_target", log.epochs, log.starts, log.log_end, fetch_offset, leader_epoch, leader_end
     )
     capped = lower(leader_end, log.log_end)
+    # When a row applies: T1 no response, T2 one without an epoch, T3 an epoch above all in the cache; T4 and T5 follow.
     t1 = leader_end == UNDEFINED
     t2 = z3.And(z3.Not(t1), leader_epoch == UNDEFINED)
     answered = z3.And(z3.Not(t1), z3.Not(t2))
@@ -220,25 +228,27 @@ def any_truncation_table(path: ProofPath, _: int) -> None:
         """State that the rule takes this row, truncates at this offset, and is done or not."""
         return z3.And(row == number, target == offset, z3.BoolVal(completed) == done)
 
-    path.goal("T1: no response truncates at the fetch offset", z3.Implies(t1, row_is(1, fetch_offset, True)))
-    path.goal("T2: a response without epoch is the truncation", z3.Implies(t2, row_is(2, capped, True)))
-    path.goal("T3: an epoch newer than the follower's cache is the truncation", z3.Implies(t3, row_is(3, capped, True)))
+    path.goal("T1: no response truncates at the fetch offset", z3.Implies(t1, row_is(1, fetch_offset, completed=True)))
+    path.goal("T2: a response without epoch is the truncation", z3.Implies(t2, row_is(2, capped, completed=True)))
+    path.goal(
+        "T3: an epoch newer than the follower's cache is the truncation", z3.Implies(t3, row_is(3, capped, completed=True))
+    )
+    at_first_start = row_is(5, lower(log.start(0), leader_end, log.log_end), completed=True)
     path.goal(
         "T5: an epoch older than the follower's cache truncates at its first start",
-        z3.Implies(
-            z3.And(reached, leader_epoch < log.epoch(0)), row_is(5, lower(log.start(0), leader_end, log.log_end), True)
-        ),
+        z3.Implies(z3.And(reached, leader_epoch < log.epoch(0)), at_first_start),
     )
     at = an_entry(path, log)
     own_end = z3.If(at + 1 < log.size, log.start(at + 1), log.log_end)
+    at_lower_end = row_is(5, lower(own_end, leader_end, log.log_end), completed=True)
     path.goal(
         "T5: a shared epoch is truncated at the lower of its two ends",
-        z3.Implies(z3.And(reached, leader_epoch == log.epoch(at)), row_is(5, lower(own_end, leader_end, log.log_end), True)),
+        z3.Implies(z3.And(reached, leader_epoch == log.epoch(at)), at_lower_end),
     )
     gap = z3.And(reached, at + 1 < log.size, log.epoch(at) < leader_epoch, leader_epoch < log.epoch(at + 1))
     path.goal(
         "T4: an epoch the follower never saw cuts off everything newer, and asks again",
-        z3.Implies(gap, row_is(4, lower(log.start(at + 1), log.log_end), False)),
+        z3.Implies(gap, row_is(4, lower(log.start(at + 1), log.log_end), completed=False)),
     )
     path.goal("the truncation is not above the log end", z3.Implies(z3.Not(t1), target <= log.log_end))
 
@@ -254,8 +264,9 @@ def any_divergence_table(path: ProofPath, _: int) -> None:
     )
     # A fetch without a last fetched epoch, as a follower with an empty cache sends it: only offsets are compared.
     absent, too_low = last == UNDEFINED, fetch_offset < log.log_start
-    plain_out = z3.And(absent, z3.Or(too_low, fetch_offset > log.log_end))
-    out = z3.Or(plain_out, z3.And(z3.Not(absent), z3.Or(own_end == UNDEFINED, too_low)))
+    out_without_epoch = z3.And(absent, z3.Or(too_low, fetch_offset > log.log_end))
+    out = z3.Or(out_without_epoch, z3.And(z3.Not(absent), z3.Or(own_end == UNDEFINED, too_low)))
+    # The leader has no record of that epoch, or its records of it end below the fetch offset (Partition#readRecords).
     diverges = z3.And(z3.Not(absent), z3.Not(out), z3.Or(own_epoch < last, own_end < fetch_offset))
     path.goal("out of range exactly by the table", (z3.IntVal(OUT_OF_RANGE) == decision) == out)
     path.goal("diverging exactly by the table", (z3.IntVal(DIVERGING) == decision) == diverges)
@@ -278,12 +289,15 @@ def any_leader_rule(path: ProofPath, _: int) -> None:
     """Prove Partition#maybeIncrementLeaderHW over any number of replicas: never down, at or below every counted LEO."""
     hw, log_end, size = path.integer("hw", low=0), path.integer("log_end", low=0), path.integer("replicas", low=0)
     path.assume(hw <= log_end)
+    # The recorded LEO of each replica, and whether the high watermark waits for it.
     leos, counted = any_sequence(path, "leos", size), any_sequence(path, "counted", size, truth=True)
+    # Whether the ISR is below min.insync.replicas.
     too_few = path.boolean("too_few")
     after = path.call("leader_high_watermark", hw, log_end, leos, counted, too_few)
     path.goal("never down", after >= hw)
     path.goal("inside the log", after <= log_end)
     path.goal("below the minimum ISR it stays", z3.Implies(too_few, after == hw))
+    # An arbitrary replica that counts.
     at = path.integer("at")
     counts = z3.And(at >= 0, at < size, counted.function(at))
     path.goal("raised at most to every counted LEO", z3.Implies(z3.And(after > hw, counts), after <= leos.function(at)))
@@ -332,6 +346,7 @@ def any_common_prefix(path: ProofPath, leader: AnyLog, follower: AnyLog, name: s
 
 def two_any_logs(path: ProofPath) -> tuple[AnyLog, AnyLog, CommonPrefix]:
     """Return leader and follower under the three premises of `convergence.py`, and their common prefix."""
+    # Premise 1: `any_log` assumes it of each log, and no run drops it.
     leader, follower = any_log(path, "leader"), any_log(path, "follower")
     if not path.drops(ONE_PAST):
         assume_one_past(path, leader, follower)
@@ -341,7 +356,8 @@ def two_any_logs(path: ProofPath) -> tuple[AnyLog, AnyLog, CommonPrefix]:
 
 
 def any_truncated(path: ProofPath, log: AnyLog, target: Any) -> AnyLog:
-    """Return the follower's log after a truncation at `target`."""
+    """Return the follower's log after a truncation at `target`; one below the log start leaves an empty log."""
+    # A target above the log end truncates nothing.
     end = lower(target, log.log_end)
     keeps = path.call("truncate_from_end_keeps", log.starts, end)
     return log.keeps(keeps, lower(log.log_start, end), end)
@@ -350,6 +366,7 @@ def any_truncated(path: ProofPath, log: AnyLog, target: Any) -> AnyLog:
 def after_the_truncation(path: ProofPath, leader: AnyLog, follower: AnyLog, common: CommonPrefix, after: AnyLog) -> None:
     """Set as goals that premises and common prefix outlive a round; `after` is the follower's log after it."""
     offset = path.integer("offset")
+    # Premise 1, of what a truncation may change: no entry changes, so the cache still increases.
     path.goal("the follower's log still covers", z3.And(after.log_start <= after.log_end, after.covers()))
     path.goal("every record left has its entry", after.entry_of(offset))
     path.goal(
@@ -357,6 +374,7 @@ def after_the_truncation(path: ProofPath, leader: AnyLog, follower: AnyLog, comm
     )
     path.goal("a truncation never leaves more", z3.And(after.size <= follower.size, after.log_end <= follower.log_end))
     path.goal("the leader is still the newest", leader.latest() >= after.latest())
+    # The common prefix of the logs that are left, compared above `low`, below which no offset can be compared.
     left, low = any_common_prefix(path, leader, after, "common_after"), common.comparable_from
     # No goal mentions the records at these offsets, where the two prefixes could differ: triggers must meet them.
     look_at(path, (leader, follower), common.end, higher(common.end, low), left.end, higher(left.end, low))
@@ -380,6 +398,7 @@ def any_epoch_step(path: ProofPath, _: int) -> None:
     true.
     """
     leader, follower, common = two_any_logs(path)
+    # In epoch mode the follower needs an epoch that it can ask for.
     path.assume(follower.size > 0)
     asked = path.call("latest_epoch", follower.epochs)
     epoch, end = path.call("end_offset_for", leader.epochs, leader.starts, leader.log_end, asked)

@@ -3,7 +3,9 @@
 Each function is a lemma about one or two rules of `impl.rules`, stated from its meaning in Kafka. It takes a path, the run
 on which it assumes and sets goals, and the number of members of its sequences; a lemma without sequences deletes that
 argument. `path.call` runs a rule on z3 terms. Offsets, epochs and times are integers without a bound; UNDEFINED is none. An
-error is a code of Kafka's protocol. "LEO" is a replica's log end offset, as its leader has recorded it.
+error is a code of Kafka's protocol. "LEO" is a replica's log end offset, as its leader has recorded it. A replica is
+*counted* where the high watermark waits for it. `too_few`: the ISR is below min.insync.replicas. `path.assume` with a
+second argument assumes a premise of that name, which a run may drop to show that it is needed.
 """
 
 from typing import Any
@@ -34,7 +36,7 @@ def follower_clamp(path: ProofPath, size: int) -> None:
 
 
 def truncated_high_watermark(path: ProofPath, size: int) -> None:
-    """Prove UnifiedLog#truncateTo: the high watermark is lowered with the log, never raised."""
+    """Prove UnifiedLog#truncateTo: the high watermark is lowered with the log, truncated at `target`, and never raised."""
     del size
     hw, target = path.integer("hw", low=0), path.integer("target", low=0)
     after = path.call("high_watermark_after_truncation", hw, target)
@@ -55,6 +57,7 @@ def forgotten_log_ends(path: ProofPath, size: int) -> None:
     `keeps` is Kafka's behaviour up to 4.3.1, not repaired (finding F2): one that led before keeps them.
     """
     del size
+    # The epoch that the broker knew, and that of the new metadata.
     known, epoch = path.integer("known_epoch", low=UNDEFINED), path.integer("leader_epoch", low=0)
     was_leader, keeps = path.boolean("was_leader"), path.boolean("keeps")
     forgets = path.call("forgets_log_ends", known, epoch, was_leader, keeps)
@@ -91,6 +94,7 @@ def lowest_counted(path: ProofPath, replicas: int) -> None:
     counted = [path.boolean(f"counted{i}") for i in range(replicas)]
     lowest = path.call("lowest_counted", bound, values, counted)
     pairs = list(zip(values, counted, strict=True))
+    # The two goals together: it is the minimum of the bound and the counted values.
     path.goal(
         "not above the bound or any counted value",
         z3.And(lowest <= bound, all_of(z3.Implies(c, lowest <= v) for v, c in pairs)),
@@ -99,8 +103,9 @@ def lowest_counted(path: ProofPath, replicas: int) -> None:
 
 
 def minimum_isr(path: ProofPath, size: int) -> None:
-    """Prove Partition#isUnderMinIsr with the effective minimum."""
+    """Prove Partition#isUnderMinIsr with the effective minimum: min.insync.replicas, or the number of replicas if lower."""
     del size
+    # How many members the ISR has.
     isr, minimum, replicas = path.integer("isr", low=0), path.integer("min_isr", low=1), path.integer("replicas", low=1)
     too_few = path.call("under_min_isr", isr, minimum, replicas)
     path.goal(
@@ -127,6 +132,7 @@ def isr_admission(path: ProofPath, size: int) -> None:
     path.goal("a joining replica holds everything below the high watermark", z3.Implies(joins, leo >= hw))
     path.goal("a joining replica has reached this leader's epoch", z3.Implies(joins, leo >= epoch_start))
     path.goal("who has both may join", z3.Implies(z3.And(leo >= hw, leo >= epoch_start), joins))
+    # The leader's rule with the new member as the one replica, which counts; the ISR is not below min.insync.replicas.
     after = path.call(
         "leader_high_watermark", hw, path.integer("log_end", low=0), [leo], [z3.BoolVal(True)], z3.BoolVal(False)
     )
@@ -137,11 +143,14 @@ def caught_up(path: ProofPath, size: int) -> None:
     """Prove Replica#isCaughtUp, and the last caught-up time of Replica#updateFetchStateOrThrow; times are in ms."""
     del size
     leo, leader_end = path.integer("leo", low=0), path.integer("leader_end", low=0)
+    # `last`: when the replica was last caught up, as known before; `lag`: replica.lag.time.max.ms.
     now, last, lag = path.integer("now", low=0), path.integer("last_caught_up", low=0), path.integer("lag_max", low=0)
     path.goal(
         "at the leader's end, or there within the lag limit",
         path.call("is_caught_up", leo, leader_end, now, last, lag) == z3.Or(leo == leader_end, now <= last + lag),
     )
+    # A fetch at offset `fetched` and time `at`. At the replica's fetch before it, at time `previously`, the leader's log
+    # ended at `before`.
     fetched, before = path.integer("fetch_offset", low=0), path.integer("previous_leader_end", low=UNDEFINED)
     at, previously = path.integer("fetch_time", low=0), path.integer("previous_fetch_time", low=0)
     # The clock of one leader, on which fetches are recorded one after the other.
@@ -160,7 +169,10 @@ def caught_up(path: ProofPath, size: int) -> None:
 
 
 def fencing(path: ProofPath, size: int) -> None:
-    """Prove Partition#checkCurrentLeaderEpoch: a request passes only in the epoch both sides know, or without one."""
+    """Prove Partition#checkCurrentLeaderEpoch: a request passes only in the epoch both sides know, or without one.
+
+    `requested` is the epoch in the request, `local` the one that the broker knows.
+    """
     del size
     requested, local = path.integer("requested", low=UNDEFINED), path.integer("local", low=0)
     error: Any = path.call("check_leader_epoch", requested, local)
@@ -179,6 +191,7 @@ def responses_accepted(path: ProofPath, size: int) -> None:
     """
     del size
     offset, epoch = path.integer("entry_offset", low=0), path.integer("entry_epoch", low=0)
+    # The fetch offset and the leader epoch of the request.
     asked_at, asked_in = path.integer("request_offset", low=0), path.integer("request_epoch", low=UNDEFINED)
     ready, checked = path.boolean("ready"), path.boolean("epoch_checked")
     accepted = path.call("accepts_fetch_response", offset, epoch, ready, asked_at, asked_in, checked)
@@ -202,6 +215,7 @@ def batches(path: ProofPath, size: int) -> None:
     path.goal("a count of batches", z3.And(accepted >= 0, accepted <= size))
     for i, e in enumerate(epochs):
         path.goal("no accepted batch is of a later epoch", z3.Implies(z3.IntVal(i) < accepted, e <= leader_epoch))
+        # "is" of a later epoch.
         path.goal("the first one left out is", z3.Implies(z3.IntVal(i) == accepted, e > leader_epoch))
 
 
@@ -220,6 +234,7 @@ def counting(path: ProofPath, size: int) -> None:
     values, bound = path.integers("values", size), path.integer("bound")
     for name in ("count_at_most", "count_below"):
         n = path.call(name, values, bound)
+        # For each member, whether the helper counts it.
         within = [value <= bound if name == "count_at_most" else value < bound for value in values]
         path.goal(f"{name}: a count", z3.And(n >= 0, n <= size))
         path.goal(
@@ -268,6 +283,7 @@ def fetch_refusals(path: ProofPath, size: int) -> None:
     requested, local = _epochs(path)
     serves, assigned, fences = path.boolean("serves"), path.boolean("assigned"), path.boolean("fences")
     error = path.call("fetch_error", requested, local, serves, assigned, fences)
+    # The error by the checks that every request meets (`refusals`).
     before = path.call("request_error", requested, local, serves, fences)
     path.goal("what any request is refused for comes first", z3.Implies(before != NONE, error == before))
     path.goal("an assigned replica is refused for nothing else", z3.Implies(assigned, error == before))
@@ -302,6 +318,7 @@ def acknowledgements(path: ProofPath, size: int) -> None:
     del size
     hw, required = path.integer("hw", low=0), path.integer("required", low=0)
     leads, too_few = path.boolean("leads"), path.boolean("too_few")
+    # Not committed and no error: the produce still waits.
     committed, error = path.call("produce_response", hw, required, leads, too_few)
     success = z3.And(committed, error == NONE)
     path.goal("whom it acknowledges, its high watermark has passed", z3.Implies(success, hw >= required))
@@ -321,7 +338,7 @@ def acknowledgements(path: ProofPath, size: int) -> None:
 
 
 def proposals(path: ProofPath, size: int) -> None:
-    """Prove what becomes of an ISR proposal after a response, for every error code, also those of later versions.
+    """Prove what becomes of an ISR proposal after the controller's response, for every error code, also of later versions.
 
     Partition#handleAlterPartitionError.
     """

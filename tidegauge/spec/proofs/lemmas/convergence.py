@@ -13,7 +13,13 @@ needed (`premises.py` shows the loss without it):
 
 A lemma takes a path, the run on which it assumes and sets goals, and how many cache entries each log has. `path.call` runs a
 rule of `impl.rules` on terms. `truncation_target` returns (row of the table T1 to T5, offset to truncate at, done: whether
-the follower asks no more), `fetch_decision` returns (READ, DIVERGING or OUT_OF_RANGE, diverging epoch, its end offset).
+the follower asks no more), `fetch_decision` returns (READ, DIVERGING or OUT_OF_RANGE, diverging epoch, its end offset). The
+former takes log end and fetch offset of the follower, which fetches at its log end: so that is there twice.
+
+`path.assume(formula, premise)` assumes a formula, but where the run drops the premise of that name: `path.dropped` has the
+names that it drops. `path.once(name, build)` builds a large term on the first path only and uses it again on the others.
+`path.goal(name, formula)` sets what is to prove, `path.show(name, value)` what counter-models show. A *decision* of a rule
+is a plain int: the path has taken one of the rule's branches, each of which returns a constant.
 """
 
 from collections.abc import Callable
@@ -58,18 +64,21 @@ def kip_101_response(path: ProofPath, leader: SymbolicLog, requested: Any) -> tu
 
 def two_logs(path: ProofPath, leader_entries: int, follower_entries: int) -> tuple[SymbolicLog, SymbolicLog]:
     """Return leader and follower with any logs that satisfy the three premises; a dropped premise is not assumed."""
+    # Premise 1: `well_formed_log` assumes it of each log, as the two premises INCREASING and COVERING.
     leader = well_formed_log(path, "leader", leader_entries)
     follower = well_formed_log(path, "follower", follower_entries)
-    # Without the premise a weaker one takes its place, log matching as Raft states it: it alone is not enough.
+    # Premise 2. Where it is dropped a weaker one takes its place, log matching as Raft states it: it alone is not enough.
     if ONE_PAST in path.dropped:
         path.assume(path.once(RECORDS_MATCH, lambda: records_match(leader, follower)), RECORDS_MATCH)
     path.assume(path.once(ONE_PAST, lambda: one_past(leader, follower)), ONE_PAST)
+    # Premise 3. Every leader that the lemmas are proved for has entries (`groups.py`).
     path.assume(leader.latest() >= follower.latest(), LEADER_NEWEST)
     return leader, follower
 
 
 def truncated(path: ProofPath, log: SymbolicLog, target: Any) -> SymbolicLog:
     """Return the follower's log after a truncation; one below the log start leaves an empty log (UnifiedLog#truncateTo)."""
+    # A target above the log end truncates nothing.
     end = lower(target, log.log_end)
     keeps = path.call("truncate_from_end_keeps", log.starts, end)
     return SymbolicLog(log.epochs[:keeps], log.starts[:keeps], lower(log.log_start, end), end)
@@ -77,7 +86,7 @@ def truncated(path: ProofPath, log: SymbolicLog, target: Any) -> SymbolicLog:
 
 @dataclass(frozen=True)
 class CommonPrefix:
-    """The common prefix of two logs: its end, and the first offset at which they are comparable."""
+    """The common prefix of two logs: its end, and the first offset at which they are comparable, the higher log start."""
 
     end: Any
     comparable_from: Any
@@ -124,6 +133,7 @@ def epoch_step(path: ProofPath, leader_entries: int, follower_entries: int, resp
     path.goal("the truncation is not above the log end", target <= follower.log_end)
     path.goal("nothing common is truncated", common.is_kept(target))
     path.goal("done exactly at the common prefix", z3.Implies(done, common.is_reached(target)))
+    # Below the higher of two log starts nothing can be compared, so there the offset itself may differ.
     same_start = leader.log_start == follower.log_start
     path.goal(
         "with one log start, done exactly at the common prefix, to the offset",
@@ -142,7 +152,7 @@ def fetch_step(path: ProofPath, leader_entries: int, follower_entries: int) -> N
         "fetch_decision", leader.epochs, leader.starts, leader.log_start, leader.log_end, follower.log_end, follower.latest()
     )
     path.show("decision", decision)
-    # The rule returns a constant after its branches, so a path has one decision, an int: each has goals of its own.
+    # Each decision has goals of its own. `isinstance`: a term compared with an int would be a formula, which is no bool.
     if isinstance(decision, int) and decision == OUT_OF_RANGE:
         # A follower with an empty cache sends no epoch, so the leader can only compare offsets.
         beyond = z3.And(z3.BoolVal(follower_entries == 0), follower.log_end > leader.log_end)
@@ -158,6 +168,7 @@ def fetch_step(path: ProofPath, leader_entries: int, follower_entries: int) -> N
             z3.And(leader.log_start <= follower.log_end, follower.log_end <= leader.log_end),
         )
         return
+    # What is left is DIVERGING: the follower truncates by the response.
     path.show("response", [epoch, end])
     row, target, _ = path.call(
         "truncation_target", follower.epochs, follower.starts, follower.log_end, follower.log_end, epoch, end
@@ -185,9 +196,11 @@ def epoch_loop(path: ProofPath, leader_entries: int, follower_entries: int, resp
         epoch, end = response(path, leader, now.latest())
         _, target, done = path.call("truncation_target", now.epochs, now.starts, now.log_end, now.log_end, epoch, end)
         now = truncated(path, now, target)
+        # `done` is plain where the row decides it; a term forks the path.
         if path.decide(done) if not isinstance(done, bool) else done:
             path.goal("the loop ends at the common prefix", common.is_reached(now.log_end))
             return
+    # Proved if no path comes here.
     path.goal("the loop ends within one round per entry", z3.BoolVal(False))
 
 
@@ -209,6 +222,7 @@ def fetch_loop(path: ProofPath, leader_entries: int, follower_entries: int) -> N
             return
         _, target, _ = path.call("truncation_target", now.epochs, now.starts, now.log_end, now.log_end, epoch, end)
         now = truncated(path, now, target)
+    # Proved if no path comes here.
     path.goal("the loop ends within two fetches more than entries", z3.BoolVal(False))
 
 
@@ -237,6 +251,7 @@ def remainder(path: ProofPath, name: str, whole: SymbolicLog) -> SymbolicLog:
     # No entry begins at or below the new start: the whole log begins at 0, so its cache is empty.
     if not covers:
         return SymbolicLog([], [], start, whole.log_end)
+    # The covering entry and all later ones.
     return SymbolicLog(whole.epochs[covers - 1 :], [start, *whole.starts[covers:]], start, whole.log_end)
 
 
@@ -248,6 +263,7 @@ def fetch_step_with_deleted_records(path: ProofPath, leader_entries: int, follow
     whole_leader, whole_follower = two_logs(path, leader_entries, follower_entries)
     path.assume(z3.And(whole_leader.log_start == 0, whole_follower.log_start == 0))
     leader, follower = remainder(path, "leader", whole_leader), remainder(path, "follower", whole_follower)
+    # An offset: the end of the longest common prefix of the whole logs.
     common = path.once("common", lambda: common_prefix_end(whole_leader, whole_follower))
     path.assume(follower.log_end != leader.log_start, READS_AT_START)
     decision, epoch, end = path.call(

@@ -5,7 +5,8 @@ their meaning, so a rule and its statement cannot be wrong together.
 
 The epoch cache of a log is two parallel columns: `epochs`, and `starts`, the offset of the first record of each. A symbolic
 log has z3 terms in them. What "states" something returns a z3 formula; what "assumes" it adds the formula to the path, the
-run of the lemma (`engine/paths.py`).
+run of the lemma (`engine/paths.py`): `path.assume(formula, premise)`, where a run that drops the premise of that name skips
+it. `path.once(name, build)` builds a large term on the first path only and uses it again on the others.
 """
 
 from dataclasses import dataclass
@@ -49,6 +50,7 @@ class SymbolicLog:
     log_end: Any
 
     def __len__(self) -> int:
+        """Return the number of cache entries."""
         return len(self.epochs)
 
     def epoch_at(self, offset: Any) -> Any:
@@ -88,6 +90,7 @@ class SymbolicLog:
 
 def fresh_log(path: ProofPath, name: str, entries: int) -> SymbolicLog:
     """Return a log with `entries` cache entries, about which nothing is assumed but that its ends are in order."""
+    # Counter-models show the log as a whole (`path.show`), and not each number of it.
     log = SymbolicLog(
         [path.integer(f"{name}.epoch{i}", 0, show=False) for i in range(entries)],
         [path.integer(f"{name}.start{i}", 0, show=False) for i in range(entries)],
@@ -136,15 +139,18 @@ def common_prefix_end(a: SymbolicLog, b: SymbolicLog) -> Any:
     """Return the end of the longest common prefix: the first comparable offset where they differ, else the lower log end."""
     low = comparable_from(a, b)
     end = lower(a.log_end, b.log_end)
-    first = end
+    # The lowest offset of a difference met so far, as a term.
+    first_difference = end
     for o, equal in same_epochs(a, b):
-        first = z3.If(z3.And(low <= o, o < end, z3.Not(equal), o < first), o, first)
-    return first
+        differs_earlier = z3.And(low <= o, o < end, z3.Not(equal), o < first_difference)
+        first_difference = z3.If(differs_earlier, o, first_difference)
+    return first_difference
 
 
 def one_past(a: SymbolicLog, b: SymbolicLog) -> Any:
     """State that an epoch in both caches has one start (as far as both logs reach back) and agreeing logs below it."""
     low, same = comparable_from(a, b), same_epochs(a, b)
+    # For each entry (epoch ea, start sa) of a and each entry (eb, sb) of b.
     return all_of(
         z3.Implies(ea == eb, z3.And(_one_start(a, b, sa, sb), agree_below(low, lower(sa, sb), same)))
         for ea, sa in zip(a.epochs, a.starts, strict=True)

@@ -9,6 +9,8 @@ Every lemma takes a path, the run on which it assumes and sets goals, and `entri
 `end_offset_for`: (epoch, end offset), the response of OffsetsForLeaderEpoch, both UNDEFINED when the leader has none;
 `truncation_target`: (row of the table T1 to T5, offset to truncate at, done: whether the follower asks no more);
 `fetch_decision`: (READ, DIVERGING or OUT_OF_RANGE, and the diverging epoch and its end offset).
+A result may be a plain number: `z3.IntVal(n) == result` and `z3.BoolVal(b) == result` are formulas in any case. A goal of
+one name may be set several times, for each entry of the cache.
 """
 
 from typing import Any, NamedTuple
@@ -61,6 +63,7 @@ def response_table(path: ProofPath, entries: int) -> None:
     requested = path.integer("requested", low=UNDEFINED)
     epoch, end = path.call("end_offset_for", log.epochs, log.starts, log.log_end, requested)
     rows = expected_response(log, requested)
+    # PbEq: of the conditions, each with weight 1, exactly one holds.
     path.goal("the rows are disjoint and complete", z3.PbEq([(row.condition, 1) for row in rows], 1))
     for row in rows:
         path.goal(row.name, z3.Implies(row.condition, z3.And(epoch == row.epoch, end == row.end)))
@@ -111,6 +114,7 @@ def truncation_table(path: ProofPath, entries: int) -> None:
         "truncation_target", log.epochs, log.starts, log.log_end, fetch_offset, leader_epoch, leader_end
     )
     capped = lower(leader_end, log.log_end)
+    # When a row applies: T1 no response, T2 one without an epoch, T3 an epoch above all in the cache; T4 and T5 follow.
     t1 = leader_end == UNDEFINED
     t2 = z3.And(z3.Not(t1), leader_epoch == UNDEFINED)
     answered = z3.And(z3.Not(t1), z3.Not(t2))
@@ -120,26 +124,29 @@ def truncation_table(path: ProofPath, entries: int) -> None:
         """State that the rule takes this row, truncates at this offset, and is done or not."""
         return z3.And(row == number, target == offset, z3.BoolVal(completed) == done)
 
-    path.goal("T1: no response truncates at the fetch offset", z3.Implies(t1, row_is(1, fetch_offset, True)))
-    path.goal("T2: a response without epoch is the truncation", z3.Implies(t2, row_is(2, capped, True)))
-    path.goal("T3: an epoch newer than the follower's cache is the truncation", z3.Implies(t3, row_is(3, capped, True)))
+    path.goal("T1: no response truncates at the fetch offset", z3.Implies(t1, row_is(1, fetch_offset, completed=True)))
+    path.goal("T2: a response without epoch is the truncation", z3.Implies(t2, row_is(2, capped, completed=True)))
+    path.goal(
+        "T3: an epoch newer than the follower's cache is the truncation", z3.Implies(t3, row_is(3, capped, completed=True))
+    )
     if log.epochs:
         below = z3.And(answered, leader_epoch < log.epochs[0])
         path.goal(
             "T5: an epoch older than the follower's cache truncates at its first start",
-            z3.Implies(below, row_is(5, lower(log.starts[0], leader_end, log.log_end), True)),
+            z3.Implies(below, row_is(5, lower(log.starts[0], leader_end, log.log_end), completed=True)),
         )
     for i, e in enumerate(log.epochs):
         own_end = log.starts[i + 1] if i + 1 < entries else log.log_end
+        at_lower_end = row_is(5, lower(own_end, leader_end, log.log_end), completed=True)
         path.goal(
             "T5: a shared epoch is truncated at the lower of its two ends",
-            z3.Implies(z3.And(answered, leader_epoch == e), row_is(5, lower(own_end, leader_end, log.log_end), True)),
+            z3.Implies(z3.And(answered, leader_epoch == e), at_lower_end),
         )
         if i + 1 < entries:
             gap = z3.And(answered, e < leader_epoch, leader_epoch < log.epochs[i + 1])
             path.goal(
                 "T4: an epoch the follower never saw cuts off everything newer, and asks again",
-                z3.Implies(gap, row_is(4, lower(log.starts[i + 1], log.log_end), False)),
+                z3.Implies(gap, row_is(4, lower(log.starts[i + 1], log.log_end), completed=False)),
             )
     path.goal("the truncation is not above the log end", z3.Implies(z3.Not(t1), target <= log.log_end))
     path.goal("the truncation is not negative", target >= 0)
@@ -164,6 +171,7 @@ def row_t2_is_redundant(path: ProofPath, entries: int) -> None:
     log = fresh_log(path, "follower", entries)
     leader_end = path.integer("leader_end", low=0)
     _, own_end = path.call("end_offset_for", log.epochs, log.starts, log.log_end, UNDEFINED)
+    # 0 is the fetch offset, which only row T1 reads.
     _, target, done = path.call("truncation_target", log.epochs, log.starts, log.log_end, 0, UNDEFINED, leader_end)
     path.goal("without row T2, row T3 would apply", own_end == UNDEFINED)
     path.goal("and truncate at the same offset", z3.And(target == lower(leader_end, log.log_end), z3.BoolVal(True) == done))
@@ -185,15 +193,16 @@ def divergence_table(path: ProofPath, entries: int) -> None:
     too_low = fetch_offset < log.log_start
     # An epoch newer than the whole cache: OffsetsForLeaderEpoch would have no response (row L3).
     unanswered = z3.And(z3.Not(absent), all_of(e < last for e in log.epochs))
-    # The response as one term: the rows are disjoint, so their order does not matter.
+    # The response as one term: one row holds (`expected_response`), so neither their order nor the first values matter.
     response_epoch: Any = last
     response_end: Any = log.log_end
     for row in expected_response(log, last):
         response_epoch = z3.If(row.condition, row.epoch, response_epoch)
         response_end = z3.If(row.condition, row.end, response_end)
     # The two columns of the table: without an epoch only offsets are compared.
-    plain_out = z3.And(absent, z3.Or(too_low, fetch_offset > log.log_end))
-    out = z3.Or(plain_out, z3.And(z3.Not(absent), z3.Or(unanswered, too_low)))
+    out_without_epoch = z3.And(absent, z3.Or(too_low, fetch_offset > log.log_end))
+    out = z3.Or(out_without_epoch, z3.And(z3.Not(absent), z3.Or(unanswered, too_low)))
+    # The leader has no record of that epoch, or its records of it end below the fetch offset (Partition#readRecords).
     diverges = z3.And(z3.Not(absent), z3.Not(out), z3.Or(response_epoch < last, response_end < fetch_offset))
     path.goal("below the log start is out of range, before anything else", z3.Implies(too_low, decision == OUT_OF_RANGE))
     path.goal("an epoch without answer is out of range", z3.Implies(unanswered, decision == OUT_OF_RANGE))
@@ -223,6 +232,7 @@ def out_of_range(path: ProofPath, entries: int) -> None:
     leader_start, leader_end = path.integer("leader_start", low=0), path.integer("leader_end", low=0)
     log_end = path.integer("log_end", low=0)
     path.assume(leader_start <= leader_end, "the leader's start is not above its end")
+    # Kinds: 1 truncates at the leader's end, 2 drops the log and begins at the leader's start, 3 keeps it (RESET_TO_..).
     kind, target = path.call("out_of_range_reset", leader_start, leader_end, log_end)
     above, below = leader_end < log_end, leader_start > log_end
     path.goal("a log beyond the leader's end is truncated there", z3.Implies(above, z3.And(kind == 1, target == leader_end)))
@@ -238,6 +248,7 @@ def assign(path: ProofPath, entries: int) -> None:
     """Prove that LeaderEpochFileCache#assign keeps well-formedness and evicts exactly the entries that are not below."""
     log = increasing_log(path, "cache", entries)
     epoch, start = path.integer("epoch", low=0), path.integer("start", low=0)
+    # How many entries stay before (epoch, start) is appended.
     keeps = path.call("assign_keeps", log.epochs, log.starts, epoch, start)
     nothing_to_do = z3.And(epoch == log.latest(), log.starts[-1] <= start) if entries else z3.BoolVal(False)
     # The rule returns the plain constant UNDEFINED on the path where there is nothing to do; on the others a count.
@@ -269,6 +280,7 @@ def truncate_from_end(path: ProofPath, entries: int) -> None:
             z3.Implies(end >= 0, (z3.IntVal(i) < keeps) == (log.starts[i] < end)),
         )
     offset = path.integer("offset", low=0)
+    # `keeps` is a term: a case for each value that it can have.
     for count in range(entries + 1):
         # A truncation below the log start leaves an empty log there.
         after = SymbolicLog(log.epochs[:count], log.starts[:count], lower(log.log_start, end), lower(log.log_end, end))
@@ -285,9 +297,10 @@ def truncate_from_start(path: ProofPath, entries: int) -> None:
     log = well_formed_log(path, "cache", entries)
     start = path.integer("start", low=0)
     path.assume(z3.And(log.log_start <= start, start <= log.log_end), "the new log start lies in the log")
+    # How many entries start at or below the new log start; the last of them stays.
     covers = path.call("truncate_from_start_covers", log.starts, start)
     path.goal("a count of entries", z3.And(covers >= 0, covers <= entries))
-    # The new log start lies in the log, whose first entry begins at the old one.
+    # The new log start lies in the log, whose first entry begins at the old one. An empty cache has none to cover.
     path.goal("the first entry is covered", z3.BoolVal(entries == 0) if entries == 0 else covers >= 1)
     offset = path.integer("offset", low=0)
     for count in range(1, entries + 1):

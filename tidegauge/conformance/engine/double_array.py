@@ -25,7 +25,7 @@ from tidegauge.conformance.judge import state as s
 SYMBOL_BITS, EFFECT_BITS = 20, 16
 SYMBOL, EFFECT = (1 << SYMBOL_BITS) - 1, (1 << EFFECT_BITS) - 1
 BASE_AT = SYMBOL_BITS + EFFECT_BITS
-"""A cell, from its lowest bit: the symbol; from bit SYMBOL_BITS on the effect; from BASE_AT on the base of the next state."""
+"""A cell, from its lowest bit: the symbol; from bit SYMBOL_BITS on the effect; from BASE_AT on the next state's base."""
 
 KNOWN = -1
 """The place of the first unknown transition of a trace that has none."""

@@ -480,6 +480,6 @@ BUG_STEPS: Mapping[str, Callable[[Before], bool]] = {
 }
 """By name of a bug, a function that says whether its step comes before a failure. A bug without a row: rule 2.
 
-Of two bugs the step is a fetch with a defined `remote_leo`, a log end that the leader recorded, though it was answered with a
-divergence (`div_end` is defined) or an error (1 or more).
+Of two bugs the step is a fetch with a defined `remote_leo`, a log end that the leader recorded, though it was answered with
+a divergence (`div_end` is defined) or an error (1 or more).
 """

@@ -308,7 +308,7 @@ def _disagree(past: History, row: int, broker_a: int, broker_b: int, offset: int
 
 
 def _passes(past: History, row: int, broker: int, offset: int) -> bool:
-    """Return whether a replica's high watermark passes `offset` with the event in `row`, or is known from then on beyond it."""
+    """Return whether a replica's high watermark passes `offset` with the event in `row`; an unknown one may be below it."""
     old_hw, new_hw = past.before(row, broker).hw, past.after(row, broker).hw
     return new_hw is not None and new_hw > offset and (old_hw is None or old_hw <= offset)
 

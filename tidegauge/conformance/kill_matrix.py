@@ -100,14 +100,14 @@ def judged_within(
 
     Each model judges them by its own profile, which is right. Stop at the first model in which a rule fails.
     """
-    outcome = Judged(Fate.SHOWS_NOTHING, {}, places[-1].bounds, 0)
+    outcome = Judged(Fate.SHOWS_NOTHING, {}, places[-1].bounds, traces=0)
     for place in places:
         wrong_profile = profile_named(place.profile).switched(switches or {})
         try:
             graph = explore(place.bounds, wrong_profile, rules)
         # The fault made a state that the implementation refuses (rule 4).
         except IllegalStateError as refusal:
-            return Judged(Fate.REFUSED, {}, place.bounds, 0, str(refusal))
+            return Judged(Fate.REFUSED, {}, place.bounds, traces=0, says=str(refusal))
         judged = _judged(place, graph, seed)
         if judged.fate is Fate.CAUGHT:
             return judged

@@ -2,8 +2,8 @@
 
 Rules of this file
 
-1. What is beyond a bound is a problem of that file, and the rest is read: functions here raise OSError with a reason, as an
-   unreadable file does, or leave out a line and count it.
+1. What is beyond a bound is a problem of that file, and the rest is read: functions here raise OSError with a reason (and
+   the errno 0), as an unreadable file does, or leave out a line and count it.
 2. A bound is far above what Kafka and the writers of traces produce. Those that somebody may want to change are options of
    the command line; processes that are started inherit them as environment variables.
 """

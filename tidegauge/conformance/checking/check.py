@@ -332,7 +332,7 @@ def judge_batch(
         if not parts:
             name = batch.source if batch.traces is None else f"{batch.source}: {batch.traces[0].name}"
             do = "split it, or judge it by another --profile; the other traces are judged"
-            problems.append(Problem(name, None, "a trace that can be judged", str(error), do, len(batch.stored)))
+            problems.append(Problem(name, None, "a trace that can be judged", str(error), do, lost=len(batch.stored)))
         for part in parts:
             yield from judge_batch(part, path, profile, problems, judge_columns)
         return
@@ -377,7 +377,7 @@ def unknown_profile_problem(source: str, config: Config, events: int) -> Problem
     try:
         profiles_named(config.profile, config.nodes)
     except TidegaugeError as error:
-        return Problem(source, None, "a profile this version knows", str(error), "name one with --profile", events)
+        return Problem(source, None, "a profile this version knows", str(error), "name one with --profile", lost=events)
     return None
 
 

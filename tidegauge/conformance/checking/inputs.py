@@ -252,7 +252,8 @@ def _ndjson(source: InputSource, problems: list[Problem], span: Span | None) -> 
         return _batches(traces, name)
 
     for batch in columns_batches:
-        yield InputBatch(name, batch.stored, batch.config, None, batch.numbered, partial(by_line, batch.config))
+        read_again = partial(by_line, batch.config)
+        yield InputBatch(name, batch.stored, batch.config, numbered=batch.numbered, by_line=read_again)
 
 
 def trace_batches(traces: Sequence[Trace], source: str, damaged: Mapping[str, int]) -> Iterator[InputBatch]:
@@ -270,7 +271,7 @@ def trace_batches(traces: Sequence[Trace], source: str, damaged: Mapping[str, in
 def part_of_traces(traces: Sequence[Trace]) -> InputPart:
     """Return traces that a caller has in memory as a part."""
     findings = InputFindings()
-    return InputPart("traces", "traces", _lacking(trace_batches(traces, "traces", {}), findings), findings)
+    return InputPart("traces", "traces", _lacking(trace_batches(traces, "traces", damaged={}), findings), findings)
 
 
 def _logs(source: InputSource, layout: str | None, selection: Selection | None) -> Iterator[InputPart]:

@@ -275,7 +275,7 @@ def with_numbers(judgement: Judgement, numbers: Sequence[Numbers], starts: Seque
     notes = [note for checked in numbers for note in checked.notes][:GAPS_SHOWN]
     if lost > GAPS_SHOWN:
         notes.append(f"and {lost - GAPS_SHOWN} more gaps")
-    tally = RuleTally(held, failed, 0, (), len(failures), after_loss=lost)
+    tally = RuleTally(held, failed, failed_traces=len(failures), after_loss=lost)
     merged = sorted((*judgement.failures, *failures), key=lambda failure: (failure.trace, failure.row))
     tallies = {**judgement.tallies, SEQUENCE_RULE: tally}
     return replace(judgement, tallies=tallies, failures=tuple(merged), notes=(*judgement.notes, *notes))

@@ -220,7 +220,10 @@ class LazyAutomaton:
                 held[rule] += count * effect_held
                 undecided[rule] += count * effect_undecided
                 missing[rule] |= missing_fields
-        return {rule: RuleTally(held[r], 0, undecided[r], fields.names(missing[r])) for r, rule in enumerate(RULE_IDS)}
+        return {
+            rule: RuleTally(held[r], failed=0, undecided=undecided[r], missing=fields.names(missing[r]))
+            for r, rule in enumerate(RULE_IDS)
+        }
 
     def _grow(self) -> None:
         """Double the tables that are full, and fill their hash tables anew."""

@@ -156,7 +156,7 @@ def intern_memory(rows: MemoryTable, at: s.Ints, count: int) -> int:
     slot = h % len(at)
     while at[slot] != FREE:
         other = at[slot]
-        same = True
+        same = True  # equal hashes are not enough: the rows are compared
         for k in range(rows.shape[1]):
             if rows[other, k] != rows[count, k]:
                 same = False
@@ -218,7 +218,7 @@ def transfer_table(st: s.State, memory: MemoryBytes, begin: int, write: bool) ->
 
 def pack(st: s.State, memory: MemoryBytes, begin: int) -> int:
     """Copy the table to a memory from byte `begin` on. Return where the next word begins, or -1 if a value is too large."""
-    at = transfer_table(st, memory, begin, True)
+    at = transfer_table(st, memory, begin, True)  # to the memory
     if at < 0:
         return -1
     # Memories are compared word by word, so the rest of the last word must not differ.
@@ -230,7 +230,7 @@ def pack(st: s.State, memory: MemoryBytes, begin: int) -> int:
 
 def unpack(st: s.State, memory: MemoryBytes, begin: int) -> None:
     """Copy the memory at byte `begin`, which `pack` wrote, back to the table, and clear the marks of failures."""
-    transfer_table(st, memory, begin, False)
+    transfer_table(st, memory, begin, False)  # from the memory
     st[s.PARTITION, s.FAILED] = 0
     st[s.PARTITION, s.FAILURES] = 0
     st[s.PARTITION, s.OVERFLOW] = 0

@@ -157,6 +157,7 @@ def drain_tallies(st: s.State, effects: Pool, row: int) -> int:
     at = effects.starts[row]
     for r in range(RULES):
         tally = s.TALLIES + r
+        # A rule of which no check failed, since then there is no transition: the other counts are the effect.
         if st[tally, s.HELD_COUNT] | st[tally, s.UNDECIDED_COUNT] | st[tally, s.MISSING] != 0:
             effects.words[at] = r
             for k in COUNTED:

@@ -89,6 +89,7 @@ class PastWindows:
         """How many windows were judged for the last time."""
         self.standing: dict[tuple[str, str], FailureKey] = {}
         """By (rule, trace), the first failure that stands."""
+        # Of all past windows; what is the same in several is there once.
         self._tallies: dict[str, RuleTally] = {}
         self._events = 0
         self._traces: dict[str, None] = {}
@@ -107,7 +108,7 @@ class PastWindows:
         counted: Mapping[int, str],
     ) -> None:
         """Add the current window, which has ended, to the past ones; its `failures` stand."""
-        new_events = _new_events(window, counted)
+        new_events = _new_events(window, counted)  # by trace, how many
         self._tallies = self._tallies_with(window, counted)
         self._events += sum(new_events.values())
         self._traces |= dict.fromkeys(new_events)
@@ -448,7 +449,7 @@ class BrokerLogs(Source):
         if len(self._explained) < self.how.explained or all(key.rule != explained.rule for explained in self._explained):
             # Its batch as if nothing else failed in it: that yields the one explanation.
             alone = replace(result, judgement=replace(result.judgement, failures=(failure,)))
-            self._explained.update((key, explanation) for explanation in explain_failures([alone], 1))
+            self._explained.update((key, explanation) for explanation in explain_failures([alone], most=1))
         config = result.batch.config
         actual, expected = comparison_text(failure, config)
         return Alarm(key.trace, key.rule, key.at, failure.compared, expected, actual, self._explained.get(key))

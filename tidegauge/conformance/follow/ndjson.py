@@ -192,7 +192,7 @@ class GrowingTrace:
         st, findings = self._as_if_ended()
         findings = findings.plus(Findings(_failures_at_end(st, self.event_count - 1), []))
         # The counts are in the table. Then the failures, SEQ-01, the truncations with an unknown cache, the lost line.
-        judgement = judgement_of(self.event_count, 1, st, *NO_LAST_STATES)
+        judgement = judgement_of(self.event_count, 1, st, *NO_LAST_STATES)  # of one trace
         # The table has counted a failing trace each time that failures were taken out of it; it is one trace.
         tallies = {rule: replace(tally, failed_traces=min(tally.failed, 1)) for rule, tally in judgement.tallies.items()}
         judgement = replace(judgement, tallies=tallies, failures=tuple(firsts(findings.failures)), failures_left_out=0)
@@ -464,7 +464,7 @@ class NdjsonSource(Source):
         problems = [*self._problems, *self._set_aside.values()]
         if self._more_problems:
             seen, do = f"{self._more_problems:,} more problems", "see above: each was printed as it was met"
-            problems.append(Problem(self.name, None, "what can be read", seen, do, self._more_lost))
+            problems.append(Problem(self.name, None, "what can be read", seen, do, lost=self._more_lost))
         findings = InputFindings(problems, self.notes, missing=self._missing)
         checked = checked_input(self.name, "NDJSON", findings, list(judgements.values()))
         # Only if the command counts situations.
@@ -524,7 +524,7 @@ class NdjsonSource(Source):
         # One such trace stops no other (rule 3); the others keep their tables.
         except TooLargeError as error:
             expected, seen = "a trace that can be judged", f"{name}: {error}"
-            problem = Problem(self.name, None, expected, seen, "split it", growing.event_count)
+            problem = Problem(self.name, None, expected, seen, "split it", lost=growing.event_count)
             self._set_aside[name] = problem
             del self.traces[name]
             self.publish(problem)

@@ -104,12 +104,12 @@ def compared_of(model: Model) -> Compared:
         return replace(listed, constants={})  # the model's own bounds: tighter ones are for the main job only
     if model.module == "MCController":
         # Its switches are the model's own (control_profile_of).
-        return Compared(name, "elr", {})
+        return Compared(name, "elr", constants={})
     if model.module == "MCAlterPartition":
         # ReadsNewerImage is the repair of F3: metadata of an equal partition epoch is skipped, as the profile skips-equal
         # does.
         repaired = model.config().substitutions.get("ReadsImage") == "ReadsNewerImage"
-        return Compared(name, "skips-equal" if repaired else "fetch-truncation", {})
+        return Compared(name, "skips-equal" if repaired else "fetch-truncation", constants={})
     # Its profile; `off`, the switch of the profile that the cfg turns off; `beyond`, the substitutions (`Name <- Operator`)
     # of the cfg that the profile does not have. Of these only one of Init, another start, can be compared.
     setting = setting_of(model)
@@ -121,7 +121,7 @@ def compared_of(model: Model) -> Compared:
         )
     # `Init <- LaggingHwInit` starts where the model SeedLaggingHw ends.
     seed = "".join(f"Seed{substitution.removeprefix('Init <- ').removesuffix('Init')}" for substitution in starts)
-    return Compared(name, setting.profile, {}, seed, setting.off)
+    return Compared(name, setting.profile, constants={}, seed=seed, off=setting.off)
 
 
 @dataclass(frozen=True)
@@ -294,6 +294,7 @@ def _divergence_text(
     `path` has for each state the state and the label before it, None for the start. `theirs` and `ours` are the steps from
     the state, as (label, target).
     """
+    # The labels from the start to the state, found backwards.
     labels: list[Label] = []
     step_before = path[state]
     while step_before is not None:
@@ -303,12 +304,12 @@ def _divergence_text(
     lines = [f"first divergence after {len(labels)} steps:"]
     lines += [f"  {number:>2}  {system.label_text(label)}" for number, label in enumerate(reversed(labels), 1)]
     lines += ["in this state:", system.view_text(state)]
-    for label in sorted({label for label, _ in theirs ^ ours}):
-        spec_to = [target for step, target in theirs if step == label]
-        impl_to = [target for step, target in ours if step == label]
+    for label in sorted({label for label, _ in theirs ^ ours}):  # of the steps that only one side takes
+        spec_targets = [target for step, target in theirs if step == label]
+        impl_targets = [target for step, target in ours if step == label]
         lines.append(f"{system.label_text(label)}:")
-        lines.append(f"  spec: {_outcome(system, spec_to)}")
-        lines.append(f"  impl: {_outcome(system, impl_to)}")
+        lines.append(f"  spec: {_outcome(system, spec_targets)}")
+        lines.append(f"  impl: {_outcome(system, impl_targets)}")
     return "\n".join(lines)
 
 

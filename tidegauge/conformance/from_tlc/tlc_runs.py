@@ -115,7 +115,8 @@ def setting_of(model: Model) -> ModelSetting:
     substitutions = _substitutions(model)
     # Brokers of several profiles: the model names them itself. Its cfgs share the substitutions of MixedTruncation.
     if model.module == "MCMixed":
-        return ModelSetting(mixed_profile_of(model), "", substitutions - _substitutions(find_model("MixedTruncation")))
+        beyond = substitutions - _substitutions(find_model("MixedTruncation"))
+        return ModelSetting(mixed_profile_of(model), off="", beyond=beyond)
     if model.module in BESIDE:
         # Log starts, clients and the network are features that every profile of the reference has: they choose none.
         substitutions -= _substitutions(find_model(BESIDE[model.module])) | READ_BY_PROPERTIES

@@ -101,11 +101,11 @@ class Words:
 
     def count(self) -> int:
         """Return the next word as a count, 1 if there is none."""
-        return self._integer(self.positional.pop(0), 1) if self.positional else 1
+        return self._integer(self.positional.pop(0), least=1) if self.positional else 1
 
     def integer(self) -> int:
         """Return the next word as a number."""
-        return self._integer(self.word("a number"), 0)
+        return self._integer(self.word("a number"), least=0)
 
     def _integer(self, word: str, least: int) -> int:
         """Return a word as a number of at least `least`. Raises UsageError for any other word."""
@@ -119,7 +119,7 @@ class Words:
 
     def number(self, name: str, default: int) -> int:
         """Return the value of an option as a number; `default` if it is not given."""
-        return self._integer(self.options.pop(name), 0) if name in self.options else default
+        return self._integer(self.options.pop(name), least=0) if name in self.options else default
 
     def choice(self, name: str, default: str, choices: Collection[str]) -> str:
         """Return the value of an option that must be one of `choices`; `default` if it is not given."""

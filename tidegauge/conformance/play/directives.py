@@ -148,7 +148,7 @@ def new_session(words: Words) -> Session:
             raise UsageError(f"switch: expected one of {', '.join(switches)} with =on or =off, seen {switch}={value}")
         profile = profile.switched({switch: value == "on"})
     if control:
-        own_words = Words(words.name, [], controller_options)
+        own_words = Words(words.name, positional=[], options=controller_options)
         return Session(_controller_cluster(own_words, profile, brokers, min_isr, clients=clients))
     bounds = bounds_for(brokers, max_fetch, clients=clients)
     bounds = bounds._replace(min_insync_replicas=min_isr, thread_truncates=thread)
@@ -605,5 +605,6 @@ class Player:
             self.quiet = quiet
             return ["ok"]
         lines = DIRECTIVES[words.name].run(self.session, words)
+        # A word too many takes back the steps, as any mistake does (`run`).
         words.nothing_left()
         return ["ok"] if self.quiet and words.name not in SHOWING else lines

@@ -195,12 +195,12 @@ def _in_same_trace(a: TraceRow, b: TraceRow) -> bool:
 
 
 def places(judged_batches: Sequence[JudgedBatch]) -> Iterator[TraceRow]:
-    """Yield each judged trace whose events are in memory, as a TraceRow of it."""
+    """Yield each judged trace whose events are in memory, as a TraceRow of it; the row does not matter."""
     for judged in judged_batches:
         batch = judged.batch
         # Columns read from Parquet, or from a large NDJSON file, have no events: only what failed in them is on the page.
         for trace in range(len(batch.columns.trace_starts) - 1 if batch.traces is not None else 0):
-            yield TraceRow(batch.columns, batch.config, trace, 0, batch.traces, batch.source)
+            yield TraceRow(batch.columns, batch.config, trace, row=0, traces=batch.traces, source=batch.source)
 
 
 def _timeline(place: TraceRow, rows: range) -> dict[str, Any]:
@@ -210,8 +210,8 @@ def _timeline(place: TraceRow, rows: range) -> dict[str, Any]:
     """
     history = history_of_rows(place.columns, place.config, place.trace, rows.start, rows.stop, place.event)
     config = place.config
-    states = [_state(snapshot, config) for snapshot in history.snapshots]
-    first = rows.start - place.rows.start + 1
+    states = [_state(snapshot, config) for snapshot in history.snapshots]  # before the first event, and after each
+    first = rows.start - place.rows.start + 1  # the number of the first event in its trace
     return {
         "tp": visible(place.tp),
         "nodes": list(config.nodes),
@@ -225,7 +225,7 @@ def _timeline(place: TraceRow, rows: range) -> dict[str, Any]:
             [
                 event.node,
                 event.event,
-                visible(event_text(event).partition(f"{event.event} ")[2]),
+                visible(event_text(event).partition(f"{event.event} ")[2]),  # the fields, after the event's name
                 visible(event.at or ""),
                 visible(event.time or ""),
                 changed(states[at], states[at + 1]),

@@ -252,12 +252,12 @@ def lost_disks(
     nodes = [*config.nodes, *([] if config.controller is None else [config.controller])]
     # `rows` numbers the table's rows in the order of the events; None where the table has them in that order itself.
     table, rows = table_of(stored)
-    lost = table.event == LOSE_DISK
-    if not lost.any():
+    loses_disk = table.event == LOSE_DISK  # by row of the table
+    if not loses_disk.any():
         return
-    for row in np.flatnonzero(lost if rows is None else lost[rows]).tolist():
-        at = source if events is None else events[row].at
-        yield nodes[int(table.node[row if rows is None else rows[row]])], at or source
+    for number in np.flatnonzero(loses_disk if rows is None else loses_disk[rows]).tolist():
+        at = source if events is None else events[number].at
+        yield nodes[int(table.node[number if rows is None else rows[number]])], at or source
 
 
 def lost_disk_notes(lost: Iterable[LostDisk]) -> Iterator[str]:

@@ -52,8 +52,8 @@ def place(first: s.Ints, symbols: s.Ints, order: s.Ints, base: s.Ints, used: s.I
         while at <= last and not is_free(at, symbols[begin:end], used, claimed):
             at += 1
         if at - low > PATIENCE:
-            low = at
-        if at <= last:
+            low = at  # for the next state
+        if at <= last:  # there is a base
             base[state] = at
             claimed[at] = 1
             for k in range(begin, end):

@@ -164,6 +164,7 @@ class LazyAutomaton:
         at[ALLOWED], at[NEXT] = 0 if self._is_closed else allowed, 0
         # By trace: 1 where it is left to the kernel; the event that is next, and the state before it.
         left = np.zeros(traces, np.int64)
+        # In the beginning the first event, and state 0, in which nothing is known.
         places, states = starts[:-1].copy(), np.zeros(traces, np.int64)
         times = np.zeros(self._most_effects, np.int64)  # how often each effect occurred
         rows, frozen_starts = frozen(np.ascontiguousarray(distinct.rows)), frozen(starts)
@@ -181,6 +182,7 @@ class LazyAutomaton:
             == FULL
         ):
             self._grow()
+            # There may be room for more effects now.
             times = np.concatenate((times, np.zeros(self._most_effects - len(times), np.int64)))
         # Make the double array anew if it lacks transitions, and looking these up has cost as much by now (rule 4).
         if self.transitions > self._in_double_array and self._looked_up > WORTH * self.transitions:

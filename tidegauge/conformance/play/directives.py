@@ -49,6 +49,7 @@ MOST_BROKERS = 9
 REQUESTS = (FetchRequest, OffsetsForLeaderEpochRequest)
 RESPONSES = (FetchResponseInFlight, OffsetsForLeaderEpochResponse)
 CONTROLLED = "cluster brokers=3 control=on profile=elr min_isr=2"
+"""A command that starts a cluster under the whole controller, as messages suggest it."""
 
 DirectiveHandler = Callable[[Session, Words], list[str]]
 

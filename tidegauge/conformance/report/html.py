@@ -284,9 +284,9 @@ def _drawing(name: str, entries: Sequence[StoryEntry], processes: Sequence[Story
     everything = sorted([*entries, *of_brokers], key=lambda entry: entry.order)
     # Of the entries before the first that is worth telling (`happened`), the last of each broker shows where its log was. If
     # not all fit, those worth telling come first.
-    first_told = next((at for at, entry in enumerate(everything) if happened(entry)), 0)
-    last_before = {_lane(entry): at for at, entry in enumerate(everything[:first_told]) if entry.partition is not None}
-    candidates = [*last_before.values(), *range(first_told, len(everything))]
+    first_eventful = next((at for at, entry in enumerate(everything) if happened(entry)), 0)
+    last_before = {_lane(entry): at for at, entry in enumerate(everything[:first_eventful]) if entry.partition is not None}
+    candidates = [*last_before.values(), *range(first_eventful, len(everything))]
     ranked = sorted(candidates, key=lambda at: (not happened(everything[at]), at))
     shown = [everything[at] for at in sorted(ranked[:MOST_MARKS])]
     # The controller first, then the brokers by their ids, then those without one.

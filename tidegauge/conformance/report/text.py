@@ -141,7 +141,8 @@ def verdict_line(report: Report, colour: bool = False) -> str:
     failed = [rule.rule.id for rule in report.rules if rule.verdict is Verdict.FAIL]
     after_loss = [rule.rule.id for rule in report.rules if rule.tally.after_loss]
     passed = sum(rule.verdict is Verdict.PASS for rule in report.rules)
-    # Why a report is INCONCLUSIVE; of several reasons the most telling one, the last of these that applies, is said.
+    # Why a report is INCONCLUSIVE: failures after lost lines; else what could not be read; else what is missing; else that
+    # nothing could be decided.
     undecided = f"undecided after lost lines: {', '.join(after_loss)}" if after_loss else "nothing could be decided"
     # What was covered did pass: without this the line would read as if nothing had been checked.
     if report.missing and passed and not after_loss:

@@ -175,7 +175,8 @@ class Report:
         """0 conforms, 1 a rule fails, 2 bad input, 3 nothing could be decided."""
         if self.verdict is Verdict.FAIL:
             return FAILS
-        # Before UNDECIDED: bad input can be mended, and the events that it lost may be why nothing was decided.
+        # Before UNDECIDED: bad input can be mended, and the events that it lost may be why nothing was decided. An input
+        # without events is bad, too.
         if self.lost or any(not checked.events for checked in self.inputs):
             return BAD
         return CONFORMS if self.verdict is Verdict.PASS else UNDECIDED
@@ -271,7 +272,8 @@ def checked_input(path: str, kind: str, findings: InputFindings, judgements: Seq
     tallies = total_tallies(judgements)
     events = sum(judgement.events for judgement in judgements)
     missing = list(findings.missing)
-    # Logs of a controller alone decide its rules: without this line they would pass as if brokers had been checked.
+    # Logs of a controller alone decide its rules: without this line they would pass as if brokers had been checked. Only of
+    # broker logs is it said what they cover.
     if findings.covered and events and not decides_data_path(tallies):
         missing.append("the data path: no rule about what a broker does with records could be decided")
     rules = rule_verdicts(tallies)

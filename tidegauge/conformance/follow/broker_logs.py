@@ -201,6 +201,7 @@ class PastWindows:
             traces = tuple(
                 replace(trace, events=trace.events[_counted_events(trace, counted) :]) for trace in batch.traces or ()
             )
+            # `counted`: their numbers are the reader's own, and begin in the middle of a count.
             new = replace(batch, traces=traces, stored=to_columns(traces, batch.config, counted=True))
             add(seen, situations(new.stored, new.place))
         return seen

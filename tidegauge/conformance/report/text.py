@@ -48,6 +48,7 @@ def _lines(report: Report, colour: bool, everything: bool) -> Iterator[str]:
         yield from _broken(report, colour)
     # Beside a story whose verdict says neither FAIL nor PASS, print only the first few things that it lacks.
     briefly = report.story is not None and not everything and not report.failures and report.verdict is not Verdict.PASS
+    # Without an event no rule was checked: beside a story that is no news.
     if report.events or not briefly:
         yield from _rules(report, colour, everything)
         yield ""

@@ -167,10 +167,10 @@ def verdict_line(report: Report, colour: bool = False) -> str:
 
 def verdict_word(report: Report) -> str:
     """Return the verdict as a person reads it: NO_VERDICT in place of SUITE ERROR for what was only read for its story."""
-    return NO_VERDICT if report.verdict is Verdict.SUITE_ERROR and _is_only_told(report) else report.verdict.value
+    return NO_VERDICT if report.verdict is Verdict.SUITE_ERROR and _has_story_alone(report) else report.verdict.value
 
 
-def _is_only_told(report: Report) -> bool:
+def _has_story_alone(report: Report) -> bool:
     """Return whether the inputs were read for their story alone: they have no event, and nothing is wrong with them."""
     return report.story is not None and not report.events and (report.story.has_entries or not report.problems)
 
@@ -178,7 +178,7 @@ def _is_only_told(report: Report) -> bool:
 def _unjudged(report: Report) -> str:
     """Return why there is no verdict: nothing could be judged, or the lines were enough for the story alone."""
     # A story needs a few lines, a verdict needs every step.
-    if not _is_only_told(report):
+    if not _has_story_alone(report):
         return "no event was judged"
     return "no rule was judged: a verdict needs every step; docs/kafka-logs.md says which loggers write them"
 

@@ -32,6 +32,7 @@ from tidegauge.traces.from_model.walks import STEPS, EdgeTable, draw, edge_table
 from tidegauge.util.workers import DEFAULT_SEED, workers
 
 GROWING = (Bounds(2, 1, 1, 0), Bounds(2, 1, 1, 1), Bounds(2, 2, 1, 0), Bounds(2, 1, 2, 0), Bounds(2, 2, 1, 1))
+"""Brokers, records, leader epochs after the first, crashes."""
 
 
 class Fate(Enum):
@@ -45,7 +46,7 @@ class Fate(Enum):
 
 @dataclass(frozen=True)
 class Judged:
-    """The fate of one wrong implementation, and within which bounds.
+    """The fate of one wrong implementation, and within which bounds; `traces` were judged.
 
     `by_rule` counts failing traces, most first; `exercised` are the rules that were checked at all; `says` is the refusal.
     """
@@ -75,16 +76,17 @@ def kill_all(seed: int = DEFAULT_SEED) -> Iterator[Kill]:
     """Yield the kill of every fault, in the order of the table; works on all cores."""
     compiled()  # once, before several processes would each do it
     with workers(os.cpu_count() or 1) as side_by_side:
-        for fault, judged in zip(FAULTS.values(), side_by_side(partial(_fate, seed=seed), FAULTS), strict=True):
+        for fault, judged in zip(FAULTS.values(), side_by_side(partial(_judged_fault, seed=seed), FAULTS), strict=True):
             yield Kill(fault, judged)
 
 
-def _fate(name: str, seed: int) -> Judged:
+def _judged_fault(name: str, seed: int) -> Judged:
+    """Return what became of the fault of that name: in a worker process, which is given names."""
     return kill(FAULTS[name], seed).judged
 
 
 def shown_in(fault: Fault) -> tuple[RevealingModel, ...]:
-    """Return the models in which to look for a fault, one after the other."""
+    """Return the models in which to look for a fault, one after the other (rule 2)."""
     return (fault.shown,) if fault.shown is not None else tuple(map(RevealingModel, GROWING))
 
 
@@ -98,38 +100,43 @@ def judged_within(
 
     Each model judges them by its own profile, which is right. Stop at the first model in which a rule fails.
     """
-    outcome = Judged(Fate.SHOWS_NOTHING, {}, places[-1].bounds, 0)
+    outcome = Judged(Fate.SHOWS_NOTHING, {}, places[-1].bounds, traces=0)
     for place in places:
-        wrong = profile_named(place.profile).switched(switches or {})
+        wrong_profile = profile_named(place.profile).switched(switches or {})
         try:
-            graph = explore(place.bounds, wrong, rules)
+            graph = explore(place.bounds, wrong_profile, rules)
+        # The fault made a state that the implementation refuses (rule 4).
         except IllegalStateError as refusal:
-            return Judged(Fate.REFUSED, {}, place.bounds, 0, str(refusal))
+            return Judged(Fate.REFUSED, {}, place.bounds, traces=0, says=str(refusal))
         judged = _judged(place, graph, seed)
         if judged.fate is Fate.CAUGHT:
             return judged
-        # The same graph: the fault shows nothing within these bounds. Equality is enough, because states, labels and
-        # transitions come in an order that only the rules decide.
-        if graph != _right(place):
+        # Another graph than the right one: the fault shows, and has survived so far. Equality is enough, because states,
+        # labels and transitions come in an order that only the rules decide.
+        if graph != _right_graph(place):
             outcome = judged
     return outcome
 
 
 def _judged(place: RevealingModel, graph: Graph, seed: int) -> Judged:
-    """Judge walks over every edge of a faulty graph; a failure that the right implementation has too is no kill."""
+    """Judge walks over every edge of a faulty graph; a failure that the right implementation has too is no kill.
+
+    `Walks` has the edges of all walks one after the other, and how many edges each has. An EdgeTable has the events of an
+    edge as rows from `first_row[edge]` on, up to those of the next edge.
+    """
     table = edge_table(graph.states, graph.labels, graph.edges, place.profile)
-    walks = draw(table, 2 * len(graph.edges), STEPS, np.random.default_rng(seed))
+    walks = draw(table, 2 * len(graph.edges), STEPS, np.random.default_rng(seed))  # every second walk aims at an edge
     config = replace(table.config, min_isr=place.bounds.min_insync_replicas)
     judgement = judge(table.distinct(walks.edges, walks.lengths), config)
     failing = Counter({rule: tally.failed_traces for rule, tally in judgement.tallies.items() if tally.failed})
     exercised = frozenset(rule for rule, tally in judgement.tallies.items() if tally.held or tally.failed)
     # An edge of a walk stands for some events: from the row of a failure follows the edge at which the walk fails.
-    first = np.cumsum(walks.lengths) - walks.lengths + 1  # after the pseudo edge of the initial state
-    events = np.cumsum(np.diff(table.first_row)[walks.edges])  # by the end of each edge
-    upto = {failure: np.searchsorted(events, failure.row, side="right") + 1 for failure in judgement.failures}
+    first_edge = np.cumsum(walks.lengths) - walks.lengths + 1  # by walk, after the pseudo edge of the initial state
+    events_upto = np.cumsum(np.diff(table.first_row)[walks.edges])  # by edge, the events of all edges up to its end
+    end_of = {failure: np.searchsorted(events_upto, failure.row, side="right") + 1 for failure in judgement.failures}
     # A rule of the judge may fail on the right implementation too, where a profile is known to be faulty: that is no kill.
-    failed = (walks.edges[first[failure.trace] : end].tolist() for failure, end in upto.items())
-    fate = Fate.SURVIVED if all(_right_takes(place, graph, table, walk) for walk in failed) else Fate.CAUGHT
+    failed_walks = (walks.edges[first_edge[failure.trace] : end].tolist() for failure, end in end_of.items())
+    fate = Fate.SURVIVED if all(_right_takes(place, graph, table, walk) for walk in failed_walks) else Fate.CAUGHT
     return Judged(fate, dict(failing.most_common()), place.bounds, judgement.traces, exercised=exercised)
 
 
@@ -138,8 +145,9 @@ def _right_takes(place: RevealingModel, graph: Graph, table: EdgeTable, walk: Se
     walker = _walker(place)
     cluster = walker.start
     for edge in walk:
+        # The edge's label and the view of its target: the same step is one with both.
         step = (table.labels[table.label_of[edge]], graph.states[table.target[edge]])
-        after = next((to for label, to in walker.successors(cluster) if (label, walker.view(to)) == step), None)
+        after = next((state for label, state in walker.successors(cluster) if (label, walker.view(state)) == step), None)
         if after is None:
             return False
         cluster = after
@@ -148,9 +156,11 @@ def _right_takes(place: RevealingModel, graph: Graph, table: EdgeTable, walk: Se
 
 @cache
 def _walker(place: RevealingModel) -> Walker:
+    """Return what takes single steps of the right implementation within a model's bounds."""
     return Walker(place.bounds, place.profile)
 
 
 @cache
-def _right(place: RevealingModel) -> Graph:
+def _right_graph(place: RevealingModel) -> Graph:
+    """Return the graph of the right implementation within a model's bounds."""
     return explore(place.bounds, place.profile)

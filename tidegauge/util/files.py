@@ -29,7 +29,7 @@ def replacing(target: str | Path, follow: bool = True) -> Iterator[Path]:
     A link stays, and the file that it leads to is replaced; without `follow` the link itself is replaced (rule 1).
     """
     writable(target)
-    final = Path(os.path.realpath(target)) if follow else Path(target)
+    final = Path(os.path.realpath(target)) if follow else Path(target)  # where the file is written in the end
     # A device or a pipe, such as /dev/stdout, is written itself: another file must not take its place.
     if follow and final.exists() and not final.is_file():
         yield final
@@ -91,6 +91,7 @@ def _refuse_uri(target: str | Path) -> None:
 
 
 def _refused(target: str | Path, expected: str, seen: str) -> UsageError:
+    """Return the error of a target that cannot be written: what was expected there, and what is."""
     return UsageError(f"{target}: expected {expected}, seen {seen}; name another place")
 
 
@@ -103,7 +104,10 @@ def _refused(target: str | Path, expected: str, seen: str) -> UsageError:
 
 
 def private_directory(place: str | Path, *below: str) -> Path | None:
-    """Return the directory `below` a place, made if it does not exist; None if there can be none that is ours alone."""
+    """Return the directory `below` a place, made if it does not exist; None if there can be none that is ours alone.
+
+    `below` are the names of folders, each in the one before.
+    """
     # Without owners of files, as on Windows, a directory of the user's profile is as private as it gets.
     if not hasattr(os, "getuid"):
         return _made(Path(place).joinpath(*below))
@@ -121,8 +125,10 @@ def private_directory(place: str | Path, *below: str) -> Path | None:
             with suppress(FileExistsError):
                 folder.mkdir(mode=0o700)
             status = folder.lstat()
+            # Rule 2: what was there already may be anything.
             if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or not _only_ours_to_change(status):
                 return None
+            # Others could read it, and not write: it is used, and made private.
             if status.st_mode & 0o077:
                 folder.chmod(0o700)
         if os.access(folder, os.W_OK):
@@ -140,6 +146,7 @@ def _made(folder: Path) -> Path | None:
 
 def _only_ours_to_change(status: os.stat_result) -> bool:
     """Return whether nobody but root and this user can replace what lies in a directory of this status."""
+    # A group of one is this user.
     group_writes = status.st_mode & stat.S_IWGRP and not _is_group_of_one(status.st_gid)
     others_write = status.st_mode & stat.S_IWOTH or group_writes
     # In a sticky directory, as /tmp is, only its owner can replace a file.
@@ -153,8 +160,10 @@ def _is_group_of_one(group: int) -> bool:
 
     try:
         entry, user = grp.getgrgid(group), pwd.getpwuid(os.getuid()).pw_name
+    # A group or user without an entry: nothing is known of its members.
     except KeyError:
         return False
+    # The group that this process runs as, called like its user; `gr_mem` are the members who have it as a second group.
     return group == os.getgid() and entry.gr_name == user and set(entry.gr_mem) <= {user}
 
 

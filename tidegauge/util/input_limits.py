@@ -2,8 +2,8 @@
 
 Rules of this file
 
-1. What is beyond a bound is a problem of that file, and the rest is read: functions here raise OSError with a reason, as an
-   unreadable file does, or leave out a line and count it.
+1. What is beyond a bound is a problem of that file, and the rest is read: functions here raise OSError with a reason (and
+   the errno 0), as an unreadable file does, or leave out a line and count it.
 2. A bound is far above what Kafka and the writers of traces produce. Those that somebody may want to change are options of
    the command line; processes that are started inherit them as environment variables.
 """
@@ -77,6 +77,7 @@ def pieces_on_disk(file: BinaryIO, size: int) -> Iterator[bytes]:
         return
     at = 0
     while at < status.st_size:
+        # The next stretch of data, from `begin` to `end`; before it is a hole.
         try:
             begin = os.lseek(descriptor, at, os.SEEK_DATA)
             end = os.lseek(descriptor, begin, os.SEEK_HOLE)
@@ -99,8 +100,10 @@ def has_long_line(path: Path) -> bool:
     longest, at = longest_line(), 0  # `at`: the beginning of a line
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
+        # What is left could still be a line that is too long.
         while size - at > longest:
-            # The last line break within the length that a line may have: nearly always it is in the last bytes of it.
+            # The last line break within the length that a line may have: nearly always it is in the last bytes of it, so
+            # these are read first, and all of it only if they have none.
             for window in (min(longest, SEARCH_WINDOW), longest):
                 file.seek(at + longest + 1 - window)
                 end = file.read(window).rfind(b"\n") + 1
@@ -135,6 +138,7 @@ def unpacked(packed: Iterable[bytes]) -> Iterator[bytes]:
                     unpack = zlib.decompressobj(wbits=31)
                 content = unpack.decompress(raw, UNPACKED_AT_ONCE)
                 unpacked_size += len(content)
+                # What is left of the piece: after the end of a member, or beyond the bound of what is unpacked at once.
                 raw = unpack.unused_data.lstrip(b"\0") if unpack.eof else unpack.unconsumed_tail
                 if unpacked_size > RATIO_FROM and unpacked_size > MOST_RATIO * (packed_size - len(raw)):
                     raise UnpackingError(0, f"one that unpacks to more than {MOST_RATIO} times its size")
@@ -173,10 +177,11 @@ class LineBound:
 
     def feed(self, piece: bytes) -> bytes:
         """Take the next piece; return the lines that are complete now, with their line feeds."""
-        end = piece.rfind(b"\n") + 1
+        end = piece.rfind(b"\n") + 1  # of the complete lines
         if not end:
             self._add_to_unfinished(piece)
             return b""
+        # The first line is the rest of the unfinished one.
         first_end = piece.find(b"\n") + 1
         if self._in_long_line or self._unfinished_size + first_end - 1 > self._longest:
             self.dropped.append(self._lines + 1)
@@ -191,7 +196,7 @@ class LineBound:
         return content
 
     def end(self) -> bytes:
-        """Return the unfinished last line, empty if it is too long."""
+        """Return the unfinished last line, empty if it is too long or there is none."""
         line, too_long = b"".join(self._unfinished), self._in_long_line
         self._unfinished, self._unfinished_size, self._in_long_line = [], 0, False
         if too_long:

@@ -13,10 +13,11 @@ class InterruptFlag:
     """Whether a signal has asked the program to end; false until one arrives."""
 
     def __init__(self) -> None:
+        """Begin without a signal."""
         self._set = False
 
     def note(self, _number: int, _frame: FrameType | None) -> None:
-        """Handle the first signal: note it, and let the next one interrupt at once."""
+        """Note the first signal, as Python's handler of it, and let the next one interrupt at once."""
         self._set = True
         # Whoever presses Ctrl-C a second time does not want to wait for a safe point.
         for number in _NUMBERS:

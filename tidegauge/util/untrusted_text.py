@@ -38,7 +38,7 @@ def shortened(text: str, most: int) -> str:
         return text
     beginning = text[:most]
     for gap in "\n ":
-        # At the last line end, or else the last space; not where less than half would be left.
+        # Cut at the last line end, or else at the last space; not where less than half would be left.
         if (end := beginning.rfind(gap)) > 0 and 2 * end >= most:
             return f"{beginning[:end]}{gap}.."
     return f"{beginning} .."
@@ -50,6 +50,7 @@ def printable_json(text: str) -> str:
 
 
 def _escaped(character: str) -> str:
+    """Return a character, or its escape of Python (without the quotes of `ascii`) if it is not printable."""
     return character if character.isprintable() else ascii(character)[1:-1]
 
 

@@ -22,7 +22,7 @@ THRESHOLDS = (100_000, 50, 100)
 
 
 def collect_garbage_rarely() -> None:
-    """Set the thresholds of this process."""
+    """Let Python look for cycles of objects rarely, in this process."""
     gc.set_threshold(*THRESHOLDS)
 
 
@@ -69,5 +69,7 @@ def _end_with_parent() -> None:
 
 
 Echo = Callable[[str], None]
+"""A function that is called with each line of progress."""
 
 DEFAULT_SEED = 20_101
+"""The seed of random walks and histories if the user gives none."""

@@ -100,7 +100,7 @@ class CheckedInput:
     missing: tuple[str, ...] = ()
     """What the source lacks for a verdict on everything that happened."""
     checks: Mapping[tuple[str, bool], int] = field(default_factory=dict, repr=False)
-    """By rule, checks of broker logs that hold in any order of a replica's lines (False), and that depend on it (True)."""
+    """By rule, how many checks of broker logs hold in any order of a replica's lines (False), or depend on it (True)."""
     rules: tuple[RuleVerdict, ...] = field(default=(), repr=False)
     verdict: Verdict = Verdict.SUITE_ERROR
     situations: Mapping[Situation, Seen] = field(default_factory=dict, repr=False)
@@ -135,10 +135,12 @@ class Report:
     def with_story(self, story: Story) -> "Report":
         """Return the report with a story; note in the story which lost records had been promised, as the rules found."""
         for explanation in self.explanations:
-            # Records up to the expected offset were committed (DATA-01) or acknowledged (DATA-03); a log lacks some of them.
+            # Expected and actual value of these rules: records up to the first were committed (DATA-01) or acknowledged
+            # (DATA-03), and a log is right only up to the second.
             promised_end, right_end = explanation.values
+            acknowledged = explanation.rule.id == "DATA-03"
             if explanation.rule.id in ("DATA-01", "DATA-03") and promised_end is not None and right_end is not None:
-                story.note_broken_promises(explanation.tp, right_end, promised_end, explanation.rule.id == "DATA-03")
+                story.note_broken_promises(explanation.tp, right_end, promised_end, acknowledged)
         # A selected partition without a line may be misspelled; where traces were judged, it was there all the same.
         unseen = (f"no line is about {', '.join(story.unseen)}: check the name",) if story.unseen and not self.traces else ()
         return replace(self, story=story, notes=(*self.notes, *unseen))
@@ -173,7 +175,8 @@ class Report:
         """0 conforms, 1 a rule fails, 2 bad input, 3 nothing could be decided."""
         if self.verdict is Verdict.FAIL:
             return FAILS
-        # Before UNDECIDED: bad input can be mended, and the events that it lost may be why nothing was decided.
+        # Before UNDECIDED: bad input can be mended, and the events that it lost may be why nothing was decided. An input
+        # without events is bad, too.
         if self.lost or any(not checked.events for checked in self.inputs):
             return BAD
         return CONFORMS if self.verdict is Verdict.PASS else UNDECIDED
@@ -183,8 +186,8 @@ class Report:
 class CheckOptions:
     """How paths are judged: `profile` replaces the one that their configs name, `layout` is the pattern of broker logs.
 
-    `selection` is the part of broker logs that is judged, `span` the part of an NDJSON file. So many failures are
-    `explained`, the others are counted.
+    `selection` is the part of broker logs that is judged, `span` the part of an NDJSON file: its first byte, and one after
+    the last. So many failures are `explained`, the others are counted.
     """
 
     profile: str | None = None
@@ -204,34 +207,37 @@ def check(
 
 
 def _parts(paths: Sequence[str | PathLike[str]], how: CheckOptions) -> Iterator[InputPart]:
-    """Yield the parts of all paths; one that is called as its source gets the name that the user wrote."""
+    """Yield the parts of all paths; a part with the name of its source gets the path that the user wrote as its name."""
     for path in paths:
-        # A pipe is copied into a file of another name.
         with open_input(path) as source:
             for part in read_input(source, how.layout, how.selection, how.span):
+                # They differ for a pipe, which is copied into a file of another name.
                 yield part._replace(name=str(path)) if part.name == source.name else part
 
 
 def check_parts(parts: Iterable[InputPart], how: CheckOptions, echo: Echo = lambda _line: None) -> Report:
     """Judge parts of inputs as `check` does, batch by batch, and report on them; an input of the report is one part."""
     begin = time.perf_counter()
+    # Of all parts; the batches that are kept are for explanations and the page.
     inputs: list[CheckedInput] = []
     kept_batches: list[JudgedBatch] = []
     failures_kept = 0
     judgements: list[Judgement] = []
     notes: list[str] = []
-    judge_columns = AdaptiveJudge().judge
+    judge_columns = AdaptiveJudge().judge  # one for all parts: it may learn an automaton that is faster
     for name, kind, batches, findings in parts:
+        # Of this part.
         judgements_of_part: list[Judgement] = []
         traces = events = 0
-        lost: list[LostDisk] = []
+        disks_lost: list[LostDisk] = []
         seen: dict[Situation, Seen] = {}
         profiles: set[str] = set()
         for judged in (
             judged for batch in batches for judged in judge_batch(batch, name, how.profile, findings.problems, judge_columns)
         ):
             batch, judgement = judged.batch, judged.judgement
-            lost += lost_disks(batch.stored, batch.config, batch.traces, batch.source)
+            disks_lost += lost_disks(batch.stored, batch.config, batch.traces, batch.source)
+            # The failures are with the batches that are kept.
             judgements_of_part.append(replace(judgement, failures=(), final=()))
             if how.situations:
                 add(seen, situations(batch.stored, batch.place))
@@ -247,7 +253,7 @@ def check_parts(parts: Iterable[InputPart], how: CheckOptions, echo: Echo = lamb
         checked = checked_input(name, kind, findings, judgements_of_part)
         inputs.append(replace(checked, situations=seen, profiles=frozenset(profiles)))
         judgements += judgements_of_part
-        notes += [*findings.notes, *lost_disk_notes(lost)]
+        notes += [*findings.notes, *lost_disk_notes(disks_lost)]
     rules = rule_verdicts(total_tallies(judgements))
     return Report(
         inputs=tuple(inputs),
@@ -266,7 +272,8 @@ def checked_input(path: str, kind: str, findings: InputFindings, judgements: Seq
     tallies = total_tallies(judgements)
     events = sum(judgement.events for judgement in judgements)
     missing = list(findings.missing)
-    # Logs of a controller alone decide its rules: without this line they would pass as if brokers had been checked.
+    # Logs of a controller alone decide its rules: without this line they would pass as if brokers had been checked. Only of
+    # broker logs is it said what they cover.
     if findings.covered and events and not decides_data_path(tallies):
         missing.append("the data path: no rule about what a broker does with records could be decided")
     rules = rule_verdicts(tallies)
@@ -317,15 +324,17 @@ def judge_batch(
         return
     batch = replace(batch, config=config)
     try:
-        judgement = judge_columns(batch.stored, config, 0 if batch.traces is None else len(batch.traces))
+        # The last states of all traces that are there as events.
+        last_states = 0 if batch.traces is None else len(batch.traces)
+        judgement = judge_columns(batch.stored, config, last_states)
     except TooLargeError as error:
         # Only a trace that is too large by itself is left out: the others of the batch are judged one by one.
         parts = list(_by_trace(batch))
-        # The batch is that trace.
+        # No parts: the batch is that trace.
         if not parts:
             name = batch.source if batch.traces is None else f"{batch.source}: {batch.traces[0].name}"
             do = "split it, or judge it by another --profile; the other traces are judged"
-            problems.append(Problem(name, None, "a trace that can be judged", str(error), do, len(batch.stored)))
+            problems.append(Problem(name, None, "a trace that can be judged", str(error), do, lost=len(batch.stored)))
         for part in parts:
             yield from judge_batch(part, path, profile, problems, judge_columns)
         return
@@ -334,9 +343,10 @@ def judge_batch(
         if not batch.counted:
             judgement = judge_sequence(judgement, batch.traces, batch.columns)
         judgement = judge_unknown_caches(judgement, batch.traces, batch.columns, config)
+        # A batch with a lost line, or with gaps in its logs, has one trace (inputs.InputBatch).
         if batch.damaged is not None:
             judgement = undecide_after_loss(judgement, batch.damaged, batch.traces[0].name)
-        # The logs have gaps: a failure counts only if nothing that may be missing there could explain it.
+        # A failure counts only if nothing that may be missing in a gap could explain it.
         if batch.doubts:
             judgement = keep_certain_failures(judgement, batch.traces[0], config, batch.doubts)
     elif batch.by_line is not None:
@@ -346,12 +356,16 @@ def judge_batch(
             for batch_of_lines in batch.by_line():
                 yield from judge_batch(batch_of_lines, path, profile, problems, judge_columns)
             return
-        judgement = replace(judgement, tallies=judgement.tallies | {SEQUENCE: RuleTally(batch.numbered, 0, 0, (), 0)})
+        # The reader of columns takes only numbers that follow: each is a check of SEQ-01 that held.
+        judgement = replace(judgement, tallies=judgement.tallies | {SEQUENCE: RuleTally(held=batch.numbered)})
     yield JudgedBatch(batch, judgement, path)
 
 
 def _by_trace(batch: InputBatch) -> Iterator[InputBatch]:
-    """Yield the parts of a batch that can be judged by themselves: its traces, or what it is line by line; else nothing."""
+    """Yield the parts of a batch that can be judged by themselves: its traces, or the batches of the file line by line.
+
+    Yield nothing for a batch of one trace, and for Parquet, which is never read line by line.
+    """
     if batch.traces is not None and len(batch.traces) > 1:
         for trace in batch.traces:
             yield replace(batch, stored=to_columns([trace], batch.config), traces=(trace,))
@@ -365,13 +379,13 @@ def unknown_profile_problem(source: str, config: Config, events: int) -> Problem
     try:
         profiles_named(config.profile, config.nodes)
     except TidegaugeError as error:
-        return Problem(source, None, "a profile this version knows", str(error), "name one with --profile", events)
+        return Problem(source, None, "a profile this version knows", str(error), "name one with --profile", lost=events)
     return None
 
 
 def explain_failures(judged: Sequence[JudgedBatch], most: int) -> Iterator[Explanation]:
     """Yield explanations of the worst failures in these batches, at most `most`."""
-    histories: HistoryCache = {}
+    histories: HistoryCache = {}  # the failures of one trace share what was replayed of it
     failures = ((origin, failure) for origin in judged for failure in origin.judgement.failures)
     for origin, failure in worst_first(failures)[:most]:
         batch = origin.batch
@@ -457,6 +471,6 @@ def _rules(parts: Sequence[Sequence[RuleVerdict]]) -> tuple[RuleVerdict, ...]:
 
 def _first_of_each_rule(explanations: Sequence[Explanation]) -> tuple[Explanation, ...]:
     """Order explanations: the first of each rule, then the others."""
-    # Reversed, so that the first one of a rule overwrites the later ones.
+    # Reversed, so that the first one of a rule overwrites the later ones; and reversed again.
     firsts = list({explanation.rule.id: explanation for explanation in reversed(explanations)}.values())[::-1]
     return (*firsts, *(explanation for explanation in explanations if explanation not in firsts))

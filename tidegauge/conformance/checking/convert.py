@@ -60,6 +60,7 @@ def read_whole(path: str | Path, layout: str | None = None, by_line: bool = Fals
             # Read to the end first: the findings are complete only then.
             in_part = list(part_batches)
             if by_line:
+                # `InputBatch.by_line` is there where NDJSON was read as columns.
                 in_part = [b for batch in in_part for b in ([batch] if batch.by_line is None else batch.by_line())]
             batches += [replace(batch, config=_lacking(batch.config, findings.missing)) for batch in in_part]
             problems += findings.problems
@@ -67,8 +68,11 @@ def read_whole(path: str | Path, layout: str | None = None, by_line: bool = Fals
 
 
 def _write(batches: Sequence[InputBatch], target: Path) -> None:
-    """Write batches to `target` in the format that its suffix names. Raises UsageError if Parquet cannot hold them."""
-    # A file of ITF holds one trace.
+    """Write batches to `target`: ITF, Parquet or, for any other suffix, NDJSON.
+
+    Raises UsageError if Parquet cannot hold them.
+    """
+    # A file of ITF holds one trace (rule 4).
     if target.name.endswith(itf.SUFFIX):
         for number, trace in enumerate((trace for batch in batches for trace in traces_of(batch)), 1):
             with replacing(_part(target, number)) as file:
@@ -122,7 +126,10 @@ def _lacking(config: Config, missing: Sequence[str]) -> Config:
 
 
 def _gaps(batch: InputBatch) -> Sequence[LogGap]:
-    """Return the gaps in the one trace of a batch; after a line that could not be read, the rest of it is one gap."""
+    """Return the gaps in the one trace of a batch; after a line that could not be read, the rest of it is one gap.
+
+    `batch.damaged` is the row before which that line was lost, None if none was.
+    """
     if batch.damaged is None:
         return batch.doubts
     return (*batch.doubts, LogGap(batch.damaged - 1, len(batch.columns), "a line that could not be read"))

@@ -49,10 +49,11 @@ AT_ONCE_FROM = 4_000_000
 class InputBatch:
     """Traces with one config as columns.
 
-    `traces` are the events they were made from, None for Parquet and for NDJSON that was read as columns. Of the latter
-    `numbered` events have a sequence number that follows, and `by_line` reads the traces again line by line. `damaged` is
-    the row before which the one trace of the batch lost a line; `doubts` are the gaps in its logs. `counted`: the reader has
-    numbered the events itself, so that their numbers prove nothing.
+    `stored` has each event as a row, or as a row of a table of distinct events. `traces` are the events they were made from,
+    None for Parquet and for NDJSON that was read as columns. Of the latter `numbered` events have a sequence number that
+    follows, and `by_line` reads the traces again line by line. `damaged` is the row before which the one trace of the batch
+    lost a line; `doubts` are the gaps in its logs. `counted`: the reader has numbered the events itself, so that their
+    numbers prove nothing.
     """
 
     source: str
@@ -73,7 +74,7 @@ class InputBatch:
     def place(self, row: int) -> str:
         """Return where the event of a row was read, or which of its trace's events it is."""
         starts = table_of(self.stored)[0].trace_starts
-        number = int(starts.searchsorted(row, side="right")) - 1
+        number = int(starts.searchsorted(row, side="right")) - 1  # of its trace
         at = row - int(starts[number])
         if self.traces is None:
             return f"{self.source}, trace {number + 1:,}, event {at + 1:,}"
@@ -154,8 +155,8 @@ def read_input(
     is a part without batches, and a problem.
     """
     path, findings = source.path, InputFindings()
-    if traces := _traces_in(path):
-        for file in traces:
+    if trace_files := _traces_in(path):
+        for file in trace_files:
             yield from read_input(InputSource(file, f"{source.name}/{file.name}"), layout, selection)
     elif path.is_dir():
         yield from _logs(source, layout, selection)
@@ -184,7 +185,7 @@ def read_input(
 
 
 def _traces_in(path: Path) -> list[Path]:
-    """Return the files of traces in a directory, as Spark writes them; none if the directory has broker logs."""
+    """Return the files of traces in a directory, as Spark writes them; none if it has broker logs, or is no directory."""
     if not path.is_dir():
         return []
     try:
@@ -244,22 +245,24 @@ def _ndjson(source: InputSource, problems: list[Problem], span: Span | None) -> 
 
     def by_line(config: Config) -> Iterator[InputBatch]:
         """Read the file again, line by line; return the batches of the traces with this config."""
-        # A span does not know the numbers of its lines: those before it were not counted.
+        # A span does not know the numbers of its lines: those before it were not counted. The caller judges the whole file.
         if span is not None:
             raise NotSeparableError
         traces = [trace for trace in ndjson.read(path, name).traces if trace.config == config]
         return _batches(traces, name)
 
     for batch in columns_batches:
-        yield InputBatch(name, batch.stored, batch.config, None, batch.numbered, partial(by_line, batch.config))
+        read_again = partial(by_line, batch.config)
+        yield InputBatch(name, batch.stored, batch.config, numbered=batch.numbered, by_line=read_again)
 
 
 def trace_batches(traces: Sequence[Trace], source: str, damaged: Mapping[str, int]) -> Iterator[InputBatch]:
     """Yield the batches of traces; `damaged` is, by name of a trace, the row before which it lost a line."""
-    # InputBatch.damaged and .doubts are about one trace: a trace with a lost line, or a gap, is a batch of its own.
+    # Names of traces that are a batch of their own, for a lost line or a gap: InputBatch.damaged and .doubts are about one.
     alone = {trace.name for trace in traces if trace.name in damaged or log_gaps(trace.config)}
     yield from _batches([trace for trace in traces if trace.name not in alone], source)
     for trace in traces:
+        # A trace of which every line was lost has no event, and is a batch all the same.
         if trace.name in alone and (trace.events or trace.name in damaged):
             columns, doubts = to_columns([trace], trace.config), log_gaps(trace.config)
             yield InputBatch(source, columns, trace.config, (trace,), damaged=damaged.get(trace.name), doubts=doubts)
@@ -268,7 +271,7 @@ def trace_batches(traces: Sequence[Trace], source: str, damaged: Mapping[str, in
 def part_of_traces(traces: Sequence[Trace]) -> InputPart:
     """Return traces that a caller has in memory as a part."""
     findings = InputFindings()
-    return InputPart("traces", "traces", _lacking(trace_batches(traces, "traces", {}), findings), findings)
+    return InputPart("traces", "traces", _lacking(trace_batches(traces, "traces", damaged={}), findings), findings)
 
 
 def _logs(source: InputSource, layout: str | None, selection: Selection | None) -> Iterator[InputPart]:
@@ -276,34 +279,40 @@ def _logs(source: InputSource, layout: str | None, selection: Selection | None) 
     for capture in kafka_logs.read_all(source.path, layout, None if selection is None else selection.fresh_copy()):
         name = f"{source.name} ({capture.cluster})" if capture.cluster else source.name
         findings = InputFindings(
-            list(capture.problems),
-            [f"{name}: {note}" for note in capture.summary.notes()],
-            [str(life) for life in capture.coverage],
-            list(capture.missing),
-            capture.summary.checks,
+            problems=list(capture.problems),
+            notes=[f"{name}: {note}" for note in capture.summary.notes()],
+            covered=[str(node_coverage) for node_coverage in capture.coverage],
+            missing=list(capture.missing),
+            checks=capture.summary.checks,
         )
         yield InputPart(name, LOGS, capture_batches(capture, name), findings)
 
 
 def capture_batches(capture: kafka_logs.Capture, name: str) -> Iterator[InputBatch]:
-    """Yield the batches of a capture, the traces of one cluster's logs; a trace with gaps is a batch of its own."""
+    """Yield the batches of a capture, the traces of one cluster's logs; a trace with gaps is a batch of its own.
+
+    `capture.uncertain` has, by the name of a trace, each gap with the numbers of the two events between which it lies.
+    """
     yield from _batches([trace for trace in capture.traces if not capture.uncertain.get(trace.name)], name, counted=True)
     for trace in capture.traces:
-        doubts = tuple(LogGap(*rows, str(gap)) for rows, gap in capture.uncertain.get(trace.name, ()))
+        doubts = tuple(LogGap(first, last, str(gap)) for (first, last), gap in capture.uncertain.get(trace.name, ()))
         if doubts and trace.events:
             columns = to_columns([trace], trace.config, counted=True)
             yield InputBatch(name, columns, trace.config, (trace,), doubts=doubts, counted=True)
 
 
 def _batches(traces: Sequence[Trace], source: str, counted: bool = False) -> Iterator[InputBatch]:
-    """Yield a batch for all traces whose configs differ in the topic id at most, which no rule reads."""
+    """Yield a batch for all traces whose configs differ in the topic id at most, which no rule reads.
+
+    `counted` as in InputBatch.
+    """
     by_config: dict[str, list[Trace]] = {}
     for trace in traces:
         by_config.setdefault(repr(trace.config), []).append(trace)
     batches: dict[tuple[str, bool], list[Trace]] = {}
     for group in by_config.values():
-        # Not together with a topic whose traces have none: its source may not report them, and a batch has one set of
-        # options (engine.judge.options_of).
+        # A topic with entries of epoch caches is not put together with one without: the source of that one may not report
+        # them, and a batch has one set of options (engine.judge.options_of).
         cache_entries = any(event.event == "EpochCacheEntry" for trace in group for event in trace.events)
         batches.setdefault((repr(_without_topic(group[0].config)), cache_entries), []).extend(group)
     for group in batches.values():
@@ -314,6 +323,7 @@ def _batches(traces: Sequence[Trace], source: str, counted: bool = False) -> Ite
 
 
 def _without_topic(config: Config) -> Config:
+    """Return the config without the topic id."""
     return replace(config, extra={key: value for key, value in config.extra.items() if key != "topic_id"})
 
 

@@ -28,6 +28,7 @@ from tidegauge.traces.schema import Config, Event, Trace
 
 UNKNOWN_CACHES_RULE = "TRUNC-01"
 TRUNCATING = ("HandleDivergingResponse", "HandleEpochResponse")
+"""Events by which a follower truncates as TRUNC-01 says: by the response of its leader, and its own epoch cache."""
 REQUESTS = ("SendFetch", "SendEpochRequest")
 KEEPING = (*REQUESTS, "BecomeFollower", "HandleFetch", "AnswerFetch", "HandleEpochRequest", "Observe")
 """After these events of its node the last epoch in a cache is the same as before; after any other it may differ."""
@@ -119,7 +120,8 @@ def undecided_truncations(traces: Sequence[Trace], columns: Columns, config: Con
         if not truncating:
             continue
         first, last = int(columns.trace_starts[number]), truncating[-1]
-        snapshots = {s.row: s for s in replay(columns, config, number, first + last, len(trace.events))}
+        # By row, what the judge knew after it: a snapshot for every row up to the last truncation, and one before the first.
+        snapshots = {snapshot.row: snapshot for snapshot in replay(columns, config, number, first + last, len(trace.events))}
         latest_epochs = LatestEpochs()
         for at, event in enumerate(trace.events[: last + 1]):
             latest = latest_epochs.latest(event)
@@ -160,7 +162,8 @@ class LatestEpochs:
     """The last epoch in the cache of each node, from what it sent (FETCH-02), until an event may have changed the cache."""
 
     def __init__(self) -> None:
-        self._latest: dict[int, int | None] = {}
+        """Begin with caches that are all unknown."""
+        self._latest: dict[int, int | None] = {}  # by node
 
     def latest(self, event: Event) -> int | None:
         """Take the next event of a trace; return the last epoch in the cache of its node before it.
@@ -172,9 +175,10 @@ class LatestEpochs:
             # Only what the follower reports of itself: in a leader's event the same field is of another node's cache.
             sent = event.fields["req_last_epoch"]
             latest = -1 if sent is None else int(sent)
-        # A request that does not report it.
+        # A request that does not report it: whatever was known is no longer sure.
         elif event.event in REQUESTS:
             latest = None
+        # For the next event; what this event itself does to the cache comes after what is returned.
         self._latest[event.node] = latest if event.event in KEEPING else None
         return latest
 
@@ -217,7 +221,7 @@ class Numbers:
     """Checks the sequence numbers of one trace, event by event.
 
     `held` counts the numbers that follow, `failed` those that repeat an event, `lost` those that leave a gap; `first` is
-    the first failure.
+    the first failure, None if there is none. `notes` name the first gaps.
     """
 
     def __init__(self, name: str) -> None:
@@ -235,12 +239,14 @@ class Numbers:
         before = self._last.get(event.node)
         self._last[event.node] = event
         number = None if before is None else before.seq
-        # The first number of a node may be any: a trace may begin in the middle of a log.
+        # The first number of a node may be any, as a trace may begin in the middle of a log. A broker that starts may count
+        # from the beginning.
         if before is None or number is None or event.seq == number + 1 or (event.event == "Start" and event.seq in (0, 1)):
             self.held += 1
         # One number for the same event twice is a report that is wrong; any other number shows that lines were lost.
         elif event.seq == number and (event.event, event.fields) == (before.event, before.fields):
             self.failed += 1
+            # The number of the trace, here 0, and the row in the columns are put in later (with_numbers).
             self.first = self.first or Failure(0, row, SEQUENCE_RULE, "seq", number + 1, event.seq)
         else:
             self.lost += 1
@@ -269,7 +275,7 @@ def with_numbers(judgement: Judgement, numbers: Sequence[Numbers], starts: Seque
     notes = [note for checked in numbers for note in checked.notes][:GAPS_SHOWN]
     if lost > GAPS_SHOWN:
         notes.append(f"and {lost - GAPS_SHOWN} more gaps")
-    tally = RuleTally(held, failed, 0, (), len(failures), after_loss=lost)
+    tally = RuleTally(held, failed, failed_traces=len(failures), after_loss=lost)
     merged = sorted((*judgement.failures, *failures), key=lambda failure: (failure.trace, failure.row))
     tallies = {**judgement.tallies, SEQUENCE_RULE: tally}
     return replace(judgement, tallies=tallies, failures=tuple(merged), notes=(*judgement.notes, *notes))

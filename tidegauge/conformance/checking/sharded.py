@@ -4,7 +4,7 @@ Rules of this file
 
 1. A share is judged from nothing but the input: the report is the same whatever the number of shares and processes.
 2. A share of broker logs is some of the partitions. The logs are read once and split into shards on disk, one for each share
-   (traces.kafka_logs.discovery.shards).
+   (traces.kafka_logs.discovery.shards). `Selection.shard` is which one is read: (number, of how many).
 3. A share of NDJSON is a span of the file between two traces. If a line in it is not as expected, or a rule fails, the
    whole file is judged again: line numbers and messages depend on all lines before.
 """
@@ -80,36 +80,46 @@ def share_count(path: str | PathLike[str]) -> int:
 def check_in_shares(
     path: str | PathLike[str], shares: int, how: CheckOptions, processes: int | None = None, echo: Echo = lambda _line: None
 ) -> Report:
-    """Return the report on broker logs, judged in so many shares of their partitions."""
+    """Return the report on broker logs, judged in so many shares of their partitions.
+
+    The logs are first split on disk, then each share is judged by a process.
+    """
     begin, parts = time.perf_counter(), list[Report]()
+    # (number, of how many): the splitting reads only how many, `_share` puts in its own number.
     selection = replace(how.selection or Selection(), shard=(0, shares))
     processes = processes or os.cpu_count() or 1
-    with tempfile.TemporaryDirectory(prefix="tidegauge-shares-") as folder, workers(processes) as pool:
+    with tempfile.TemporaryDirectory(prefix="tidegauge-shares-") as folder, workers(processes) as map_in_processes:
         selection.shard_dir = folder
-        split_logs(logs_in(Path(path)), selection, how.layout, pool)
+        split_logs(logs_in(Path(path)), selection, how.layout, map_in_processes)
         echo(f"{path}: read")
-        for part in pool(partial(_share, path, replace(how, selection=selection)), range(shares)):
-            parts.append(part)
+        check_share = partial(_check_share, path, replace(how, selection=selection))
+        for report in map_in_processes(check_share, range(shares)):
+            parts.append(report)
             echo(_so_far(path, parts, shares))
     return _as_one(parts, how, begin)
 
 
-def _share(path: str | PathLike[str], how: CheckOptions, number: int) -> Report:
+def _check_share(path: str | PathLike[str], how: CheckOptions, number: int) -> Report:
     """Check share `number` of broker logs; batches are dropped: a report from several processes has no page of events."""
     selection = how.selection or Selection()
-    selection = replace(selection, shard=(number, selection.shard[1]))
+    _, shares = selection.shard
+    selection = replace(selection, shard=(number, shares))
     return replace(check([path], replace(how, selection=selection)), judged=())
 
 
 def spans_to_judge(path: str | PathLike[str], how: CheckOptions, processes: int) -> list[Span]:
-    """Return the spans of a large NDJSON file, split between its traces; none for a small one, and for anything else."""
+    """Return the spans of a large NDJSON file, split between its traces; none for a small one, and for anything else.
+
+    Nor for one that is read as broker logs, which have a layout, or of which a selection is read.
+    """
     place = Path(path)
     size = place.stat().st_size if place.is_file() else 0
     # Only for a large file: is_ready loads the compiler.
     uncompiled = size >= FROM_UNCOMPILED and not is_ready()
     if size < (FROM_UNCOMPILED if uncompiled else LARGE_BYTES) or how.selection or how.layout or not is_ndjson(place):
         return []
-    return spans(place, min(OF_A_SPAN_UNCOMPILED if uncompiled else OF_A_SPAN, -(-size // processes)))
+    span_bytes = OF_A_SPAN_UNCOMPILED if uncompiled else OF_A_SPAN
+    return spans(place, min(span_bytes, -(-size // processes)))  # or less, so that each process has a share
 
 
 def check_in_spans(
@@ -118,9 +128,9 @@ def check_in_spans(
     """Return the report on an NDJSON file, judged span by span; None if it has to be judged as a whole (rule 3)."""
     begin, parts = time.perf_counter(), list[Report]()
     try:
-        with workers(processes) as pool:
-            for part in pool(partial(_span, path, how), path_spans):
-                parts.append(part)
+        with workers(processes) as map_in_processes:
+            for report in map_in_processes(partial(_check_span, path, how), path_spans):
+                parts.append(report)
                 echo(_so_far(path, parts, len(path_spans)))
     except NotSeparableError:
         return None
@@ -129,8 +139,8 @@ def check_in_spans(
     return _as_one(parts, how, begin) if clean else None
 
 
-def _span(path: str | PathLike[str], how: CheckOptions, span: Span) -> Report:
-    """Check one span of an NDJSON file; batches are dropped."""
+def _check_span(path: str | PathLike[str], how: CheckOptions, span: Span) -> Report:
+    """Check one span of an NDJSON file; batches are dropped, as in `_check_share`."""
     return replace(check([path], replace(how, span=span)), judged=())
 
 
@@ -143,6 +153,9 @@ def _so_far(path: str | PathLike[str], parts: Sequence[Report], shares: int) -> 
 
 
 def _as_one(parts: Sequence[Report], how: CheckOptions, begin: float) -> Report:
-    """Merge the reports on all shares of one input; `begin`: when judging began, by time.perf_counter."""
-    inputs, seconds = (merge_shares([part.inputs[0] for part in parts]),), time.perf_counter() - begin
-    return replace(merge_reports(parts, how.explained), inputs=inputs, seconds=seconds)
+    """Merge the reports on all shares of one input, which each report has as its only one.
+
+    `begin`: when judging began, by time.perf_counter.
+    """
+    merged, seconds = merge_shares([part.inputs[0] for part in parts]), time.perf_counter() - begin
+    return replace(merge_reports(parts, how.explained), inputs=(merged,), seconds=seconds)

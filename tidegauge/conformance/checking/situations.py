@@ -137,7 +137,7 @@ class Situation(NamedTuple):
     outcomes: tuple[str, ...]
 
     def fits(self, other: "Situation") -> bool:
-        """Return whether this is the other one, except for outcomes that are not known here."""
+        """Return whether this is the other one, except for outcomes that are not known here: a source may report less."""
         pairs = zip(self.outcomes, other.outcomes, strict=True)
         return self.action == other.action and all(own in (NOT_KNOWN, others) for own, others in pairs)
 
@@ -207,12 +207,12 @@ def situations(stored: Columns | Distinct, place: Callable[[int], str]) -> dict[
     """
     table, rows = table_of(stored)
     distinct, of_row = situation_codes(table)
-    of_event = of_row if rows is None else of_row[rows]
+    of_event = of_row if rows is None else of_row[rows]  # by event, the index of its situation in `distinct`
     indices, firsts, counts = np.unique(of_event, return_index=True, return_counts=True)
     return {
         distinct[index]: Seen(int(count), place(first))
         for index, first, count in zip(indices.tolist(), firsts.tolist(), counts.tolist(), strict=True)
-        if index >= 0
+        if index >= 0  # -1: an action that is not in COMPARISONS
     }
 
 
@@ -224,15 +224,16 @@ def situation_codes(table: Columns) -> tuple[list[Situation], Ints]:
         rows = np.flatnonzero(table.event == EVENTS[action].code)
         if not len(rows):
             continue
+        # A column of codes for each comparison. Its `right` is "" for a field that is compared with nothing.
         columns = [_compared(_field(table, left, rows), right and _field(table, right, rows)) for left, right in comparisons]
         outcomes = np.stack(columns, axis=1) if columns else np.zeros((len(rows), 0), np.int64)
         # A request that was refused was compared with nothing. Out of range, which has the lowest of the error codes, is
         # the outcome of a comparison.
         if comparisons[:1] == (ERROR,):
-            is_refused = outcomes[:, 0] > _VALUE + OFFSET_OUT_OF_RANGE
+            is_refused = outcomes[:, 0] > _VALUE + OFFSET_OUT_OF_RANGE  # the code of an error is _VALUE plus the error
             outcomes[is_refused, 1:] = 0
         distinct_outcomes, which = np.unique(outcomes, axis=0, return_inverse=True)
-        of_row[rows] = len(distinct) + which.reshape(-1)
+        of_row[rows] = len(distinct) + which.reshape(-1)  # they are appended to `distinct` below
         distinct += [Situation(action, tuple(_texts(comparisons, codes))) for codes in distinct_outcomes.tolist()]
     return distinct, of_row
 
@@ -262,7 +263,10 @@ def _stated(table: Columns, name: str, rows: Ints) -> Ints:
 
 
 def _compared(left: Ints, right: Ints | str) -> Ints:
-    """Return the code of each outcome of comparing two fields; a `right` of "" takes the value of `left` (_VALUE)."""
+    """Return the code of each outcome of comparing two fields; for a `right` of "" that of the value of `left` (_VALUE).
+
+    0 is for a field that is not reported.
+    """
     if isinstance(right, str):
         return np.where(left == UNKNOWN, 0, left + _VALUE)
     # 1, 2, 3 for below, equal, above; 4 where the left one is -1, undefined.
@@ -277,6 +281,7 @@ def _texts(comparisons: Iterable[Comparison], codes: Iterable[int]) -> Iterator[
             yield NOT_KNOWN
         elif right:
             yield _OUTCOMES[code - 1]
+        # A field that is compared with nothing: its value, an error by its name.
         else:
             value = code - _VALUE
             yield ERROR_NAMES.get(value, str(value)) if left == "error" else str(value)

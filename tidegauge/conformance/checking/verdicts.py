@@ -93,7 +93,7 @@ def run_verdict(verdicts: Iterable[RuleVerdict], events: int, whole: bool = True
     `whole` is false if the source is known to lack something, or was not read as a whole.
     """
     verdicts = tuple(verdicts)
-    # A SHOULD or MAY rule that fails is reported, and fails no run.
+    # A SHOULD or MAY rule that fails is reported, and neither fails a run nor lets it pass.
     counting = {rule.verdict for rule in verdicts if rule.rule.level == "MUST" or rule.verdict is not Verdict.FAIL}
     # A run without events would pass every MUST rule and has checked nothing.
     if events == 0:
@@ -179,13 +179,14 @@ def gapless_stretches(doubts: Sequence[LogGap], events: int) -> Iterator[tuple[i
 
     `doubts` are its gaps. A stretch keeps MARGIN events away from each.
     """
-    at = 0
+    begin = 0  # of the next stretch
     for doubt in sorted(doubts, key=lambda gap: (gap.first, gap.last)):
-        if doubt.first - MARGIN - at >= LEAST:
-            yield at, doubt.first - MARGIN
-        at = max(at, doubt.last + MARGIN)
-    if events - at >= LEAST:
-        yield at, events
+        if doubt.first - MARGIN - begin >= LEAST:
+            yield begin, doubt.first - MARGIN
+        # Gaps may overlap: one that begins earlier may end later.
+        begin = max(begin, doubt.last + MARGIN)
+    if events - begin >= LEAST:
+        yield begin, events
 
 
 def keep_certain_failures(judgement: Judgement, trace: Trace, config: Config, doubts: Sequence[LogGap]) -> Judgement:
@@ -195,8 +196,8 @@ def keep_certain_failures(judgement: Judgement, trace: Trace, config: Config, do
     """
     if not doubts or not judgement.failures:
         return judgement
-    certain: dict[str, Failure] = {}
-    counts: dict[str, int] = {}
+    certain: dict[str, Failure] = {}  # by rule, its first failure in a stretch
+    counts: dict[str, int] = {}  # by rule, its failed checks in all stretches
     # Each stretch is judged from an unknown state: a failure there rests on no event before the gap.
     for first, end in gapless_stretches(doubts, len(trace.events)):
         piece = replace(trace, events=trace.events[first:end])
@@ -222,7 +223,10 @@ def _certain(tally: RuleTally, failed: int) -> RuleTally:
 
 
 def _note(failure: Failure, trace: Trace, doubts: Sequence[LogGap]) -> str:
-    """Name the lines that would have decided a failure: of the gap that ends last of those begun by it, or the first gap."""
+    """Name the lines that would have decided a failure: of the gap that ends last of those begun by it, or the first gap.
+
+    A failure before any gap may come from the first one: a gap is detected some events late.
+    """
     before = [doubt for doubt in doubts if doubt.first <= failure.row]
     nearest = max(before, key=lambda gap: gap.last) if before else min(doubts, key=lambda gap: gap.first)
     where = trace.events[failure.row].at or f"event {failure.row + 1} of {trace.name}"
@@ -241,18 +245,19 @@ def lost_disks(
 ) -> Iterator[LostDisk]:
     """Yield each LoseDisk event of a batch, one per replica: its node, and the place where it was read.
 
-    `traces` are the events that the columns were made from, if they are there; `source` is the place of any other event.
+    `traces` are the events that the columns were made from, if they are there; `source` is the place of an event that does
+    not name its own.
     """
     events = None if traces is None else [event for trace in traces for event in trace.events]
     nodes = [*config.nodes, *([] if config.controller is None else [config.controller])]
     # `rows` numbers the table's rows in the order of the events; None where the table has them in that order itself.
     table, rows = table_of(stored)
-    lost = table.event == LOSE_DISK
-    if not lost.any():
+    loses_disk = table.event == LOSE_DISK  # by row of the table
+    if not loses_disk.any():
         return
-    for row in np.flatnonzero(lost if rows is None else lost[rows]).tolist():
-        at = source if events is None else events[row].at
-        yield nodes[int(table.node[row if rows is None else rows[row]])], at or source
+    for number in np.flatnonzero(loses_disk if rows is None else loses_disk[rows]).tolist():
+        at = source if events is None else events[number].at
+        yield nodes[int(table.node[number if rows is None else rows[number]])], at or source
 
 
 def lost_disk_notes(lost: Iterable[LostDisk]) -> Iterator[str]:

@@ -61,13 +61,17 @@ class AdaptiveJudge:
     def judge(
         self, stored: Columns | Distinct, config: Config, final: int = 0, compile_from: int = KERNEL_COMPILE_FROM
     ) -> Judgement:
-        """Judge these traces; arguments and result are those of conformance.engine.judge.judge."""
-        # An automaton does not keep last states, and does not know of missing lines.
+        """Judge these traces; arguments and result are those of conformance.engine.judge.judge.
+
+        `final` is the number of traces whose last states are wanted.
+        """
+        # An automaton does not keep last states, does not know of missing lines, and needs a table of distinct events.
         if isinstance(stored, Distinct) and not final and not len(stored.missing):
             automaton = self._automaton_for(stored, config)
             if automaton is not None:
+                # It may learn as many transitions as the events so far pay for (rule 2).
                 judgement = automaton.judge(stored, self._events // ASKING)
-                # It learns no more, and the kernel judges most events all the same (rule 3).
+                # It learns no more, and left most events to the kernel all the same (rule 3).
                 if automaton.is_closed and 2 * automaton.left > len(stored):
                     self.automaton, self._given_up = None, True
                 return judgement
@@ -108,7 +112,7 @@ def prepare() -> None:
 
 
 def _fingerprint(table: Columns, config: Config) -> str:
-    """Return a hash of the events of a table and the config by which they are judged."""
+    """Return a hash of the events of a table and the config by which they are judged: an automaton is for one of these."""
     hashed = hashlib.sha256(repr((config, sorted(table.ints))).encode())
     for name in sorted(table.ints):
         hashed.update(table.ints[name].tobytes())

@@ -101,6 +101,7 @@ class Rewriting:
 @cache
 def compiled(rewriting: Rewriting | None = None) -> Callable[..., None]:
     """Return the compiled twin of judge_kernel.judge_traces, as it is or rewritten."""
+    # Code that is ready on disk is loaded whole: its callees need not be compiled before it.
     return cached_on_disk(lambda cached: _build(not (cached and is_ready(rewriting)), rewriting, cached), rewriting)
 
 
@@ -130,10 +131,13 @@ def _build(eager: bool, rewriting: Rewriting | None, cached: bool) -> Callable[.
                 twins[key] = njit(signature(function), cache=cached)(twin)
             # Only TOP is kept on disk, with all that it calls: the callees of a cached kernel are never compiled.
             elif eager:
-                jit = njit(signature(function), no_cfunc_wrapper=True, no_cpython_wrapper=True, forceinline=key not in RARE)
-                twins[key] = jit(twin)
+                # Only compiled code calls a callee: it needs no wrapper for C or Python.
+                decorator = njit(
+                    signature(function), no_cfunc_wrapper=True, no_cpython_wrapper=True, forceinline=key not in RARE
+                )
+                twins[key] = decorator(twin)
             else:
-                twins[key] = njit(twin)
+                twins[key] = njit(twin)  # without types: compiled when it is called
     return twins[TOP]  # type: ignore[no-any-return]
 
 
@@ -164,7 +168,7 @@ def by_address() -> list[Any]:
 
 
 def alone(function: Any) -> Callable[..., None]:
-    """Return the compiled twin of one function of the kernel that can be called by itself."""
+    """Return the compiled twin of one function of the kernel, which Python or other compiled code can call by itself."""
     return cached_on_disk(partial(jit, with_globals(function, twins_of(MODULES)), signature(function)))
 
 
@@ -226,7 +230,7 @@ def fingerprint(rewriting: Rewriting | None = None) -> str:
 def text_fingerprint(rewriting: Rewriting | None = None) -> str:
     """Return a hash of the code as it is loaded."""
     # Not of the files: they may have been edited since this process imported them.
-    modules = (*MODULES, *AUTOMATON, sys.modules[__name__])
+    modules = (*MODULES, *AUTOMATON, sys.modules[__name__])  # the last is this one, which decides how they are compiled
     parts = [
         _function_text(value) for module in modules for value in vars(module).values() if isinstance(value, FunctionType)
     ]
@@ -239,6 +243,7 @@ def text_fingerprint(rewriting: Rewriting | None = None) -> str:
 
 
 def _hashed(parts: Sequence[str]) -> str:
+    """Return a hash of texts, short enough for the name of a directory."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]
 
 
@@ -264,6 +269,7 @@ def _text(code: CodeType) -> str:
 
 
 COLUMN = types.Array(types.int64, 1, "C", readonly=True)
+"""A read-only column of events, as engine.judge.frozen makes it."""
 _NUMBA_TYPES: dict[Any, Any] = {
     int: types.int64,
     bool: types.boolean,
@@ -280,7 +286,7 @@ _NUMBA_TYPES: dict[Any, Any] = {
 
 
 def signature(function: FunctionType) -> tuple[Any, ...]:
-    """Return the Numba types of a function's arguments, by its annotations."""
+    """Return the Numba types of a function's arguments, by its annotations, which are the keys of _NUMBA_TYPES."""
     # Without them Numba would compile one copy for each constant argument.
     return tuple(_NUMBA_TYPES[function.__annotations__[name]] for name in inspect.signature(function).parameters)
 

@@ -82,20 +82,24 @@ EPOCH_ROUNDS = ("SendEpochRequest", "HandleEpochResponse")
 
 
 def options_of(columns: Columns, config: Config) -> list[int]:
-    """Return the row s.OPTION of the kernel's table: what the config, the brokers' profiles and the columns decide."""
+    """Return the row s.OPTION of the kernel's table: what the config, the brokers' profiles and the columns decide.
+
+    `config.extra` is the source's own JSON: a flag in it counts only as an explicit true or false.
+    """
     profiles = profiles_named(config.profile, config.nodes)
-    profile = profiles.controller
+    is_kafka = profiles.controller.name != SAFE.name  # SAFE is the profile of brokers that are not Kafka
     options = [0] * s.WIDTH
     options[s.BROKERS] = len(config.nodes)
     options[s.MIN_ISR] = config.min_isr
     options[s.LAG_RULE] = config.lag_rule
     for option, switch in SWITCHES:
+        # A bit mask: bit b is set if the profile of broker b has the switch.
         options[option] = sum(getattr(of_broker, switch) << b for b, of_broker in enumerate(profiles.brokers))
     # Kafka keeps eligible replicas whether or not its logs show them; any other broker does if it reports them.
-    options[s.ELR] = profile.elr and (profile.name != SAFE.name or _reports_elr(columns))
-    options[s.DUPLICATES] = config.extra.get(REPEATS) is True
-    options[s.ELECTIONS_CLEAN] = config.extra.get(UNCLEAN_ELECTIONS) is False
-    reports = config.extra.get(REPORTS)
+    options[s.ELR] = profiles.controller.elr and (is_kafka or _reports_elr(columns))
+    options[s.DUPLICATES] = config.extra.get(REPEATS) is True  # requests may arrive twice
+    options[s.ELECTIONS_CLEAN] = config.extra.get(UNCLEAN_ELECTIONS) is False  # the source says that there are none
+    reports = config.extra.get(REPORTS)  # the kinds of events that the source reports
     no_epoch_rounds = all(of_broker.truncation_on_fetch for of_broker in profiles.brokers)
     # Without a list everything is reported; then what is absent did not happen.
     for option, events in CAPABILITIES:
@@ -105,6 +109,7 @@ def options_of(columns: Columns, config: Config) -> list[int]:
         possible = set(kinds) - set(EPOCH_ROUNDS if no_epoch_rounds else ())
         options[s.UNOBSERVED] |= bit if reports is not None and not possible <= set(reports) else 0
     options[s.REPORTS_FENCING] = reports is None or {"FenceBroker", "UnfenceBroker"} <= set(reports)
+    # The source says that the nodes are not all replicas all the time, or an event shows it.
     options[s.REASSIGNED] = config.extra.get(MOVED) is True or _reassigned(columns, len(config.nodes))
     options[s.REPORTS_CACHE_ENTRIES] = bool((columns.event == fields.EPOCH_CACHE_ENTRY).any())
     return options
@@ -183,7 +188,10 @@ class ReplicaState:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The tallies of all rules, the first failures, and the last state of the first traces."""
+    """The tallies of all rules, the first failures, and the last state of the first traces.
+
+    `failures` are the first of each rule in each trace; `failures_left_out` counts those that there was no room for.
+    """
 
     events: int
     traces: int
@@ -193,16 +201,18 @@ class Judgement:
     notes: tuple[str, ...] = ()
     """Explanations of checks that stay undecided."""
     final: tuple[tuple[ReplicaState, ...], ...] = field(default=(), repr=False)
+    """By trace and broker, if last states were asked for."""
 
 
 class TooLargeError(ValueError):
-    """A trace that needs more room than the judge has."""
+    """A trace needs more room than the judge has: more entries than MOST_ROOM in an epoch cache."""
 
 
 def judge(columns: Columns | Distinct, config: Config, final: int = 0, compile_from: int = COMPILE_FROM) -> Judgement:
     """Judge all traces; also return the last states of the first `final` traces.
 
-    `compile_from` is the number of events from which compiling the kernel pays; 0 compiles it at once.
+    `compile_from` is the number of events from which compiling the kernel pays; 0 compiles it at once. Raises TooLargeError
+    for a trace that needs more room than the judge has.
     """
     return judge_with(execution(len(columns), compile_from), columns, config, final)
 
@@ -230,7 +240,7 @@ def judge_with(run: Callable[..., None], stored: Columns | Distinct, config: Con
     traces = len(columns.trace_starts) - 1
     states_kept = min(final, traces)
     inputs = frozen_inputs(columns, rows, stored.missing)
-    room, past = ROOM_AT_FIRST, PAST_AT_FIRST
+    room, past = ROOM_AT_FIRST, PAST_AT_FIRST  # for entries of an epoch cache; for registrations and terms
     while True:
         st = s.allocate(options, room, FAILURES_KEPT, past)
         # The kernel fills both: by trace and broker, the values of s.FINAL, and the epoch cache as (epoch, start offset).
@@ -259,9 +269,11 @@ def grown(st: s.State, room: int, past: int) -> s.State:
     # The cells that say how much room there is, and where each part begins, are the larger table's own.
     layout = slice(s.CACHE_ROOM, s.AT_FAILURES + 1)
     larger_layout, old_room, width = larger[s.PARTITION, layout].copy(), st[s.PARTITION, s.CACHE_ROOM], st.shape[1]
+    # The rows before SIZED are as many in any table; their copy overwrites the layout, which is put back.
     larger[: s.SIZED, :width] = st[: s.SIZED]
     larger[s.PARTITION, layout] = larger_layout
-    # The parts of a table follow each other; each part is copied to where it begins in the larger one.
+    # The parts of a table follow each other; the cells AT_PAIRS, AT_LOGS, .., AT_FAILURES say, in this order, where each
+    # begins, and it ends where the next begins. Each is copied to where it begins in the larger one.
     ends = [*st[s.PARTITION, s.AT_LOGS : s.AT_FAILURES + 1].tolist(), len(st)]
     for at, end in zip(range(s.AT_PAIRS, s.AT_FAILURES + 1), ends, strict=True):
         begin, to = st[s.PARTITION, at], larger[s.PARTITION, at]
@@ -303,6 +315,7 @@ def frozen(column: NDArray[Any]) -> NDArray[Any]:
 def judgement_of(events: int, traces: int, st: s.State, last: s.Ints, caches: NDArray[np.int64]) -> Judgement:
     """Read the judgement from a table after so many events of so many traces; `last`, `caches`: as in `judge_with`."""
     tallies = {rule: _tally(st[s.TALLIES + at]) for at, rule in enumerate(RULE_IDS)}
+    # The failures that the table had room for: rows of six columns, F_TRACE to F_ACTUAL.
     failure_count = int(st[s.PARTITION, s.FAILURES])
     first = int(st[s.PARTITION, s.AT_FAILURES])
     failures = tuple(failure_of(row) for row in st[first : first + failure_count, :6].tolist())
@@ -311,6 +324,7 @@ def judgement_of(events: int, traces: int, st: s.State, last: s.Ints, caches: ND
         traces=traces,
         tallies=tallies,
         failures=failures,
+        # A rule has one failure, its first, in each trace in which it fails.
         failures_left_out=int(st[s.TALLIES : s.TALLIES + RULES, s.FAILED_TRACES].sum()) - failure_count,
         final=tuple(
             tuple(_replica(row, cache) for row, cache in zip(rows, trace_caches, strict=True))

@@ -29,15 +29,15 @@ PIECE = 20_000
 
 
 def judge_until_compiled(st: s.State, *arguments: Any) -> None:
-    """Judge as `kernel.judge_traces` does, with the same arguments."""
+    """Judge as `kernel.judge_traces` does, with the same arguments, which follow its table."""
     *inputs, trace_starts, final, caches = arguments
-    traces, begin = len(trace_starts) - 1, 0
-    # What is passed as traces are pieces of one trace, which the caller has begun, and ends.
+    traces, begin = len(trace_starts) - 1, 0  # `begin`: the number of the next trace
+    # PIECEWISE: what is passed as traces are pieces of one trace, which the caller has begun, and ends.
     if st[s.OPTION, s.PIECEWISE] == 1:
         for piece in range(traces):
             _judge_pieces(st, inputs, int(trace_starts[piece]), int(trace_starts[piece + 1]))
         return
-    while begin < traces and st[s.PARTITION, s.OVERFLOW] == 0:
+    while begin < traces and st[s.PARTITION, s.OVERFLOW] == 0:  # a full table: the caller begins again with a larger one
         kernel, end = judge_traces, traces
         if is_ready():
             kernel = compiled()
@@ -73,11 +73,12 @@ def _judge_some(
 
 def _judge_in_pieces(st: s.State, inputs: list[Any], first: int, last: int, trace: int) -> None:
     """Judge the trace of this number, the events from `first` up to, without, `last`."""
-    # What the kernel does itself at the beginning of a trace that it is given as a whole; at the end below.
+    # With PIECEWISE the kernel neither begins a trace, which is done here, nor ends it, which is done below.
     s.forget(st, trace)
     st[s.OPTION, s.PIECEWISE] = 1
     _judge_pieces(st, inputs, first, last)
     st[s.OPTION, s.PIECEWISE] = 0
+    # Where kinds of events are not reported, some may have happened after the last event of the trace.
     if st[s.OPTION, s.UNOBSERVED] != 0:
         for b in range(st[s.OPTION, s.BROKERS]):
             forget_unobserved(st, b)

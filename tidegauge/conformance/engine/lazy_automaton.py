@@ -5,7 +5,8 @@ judge knows of the partition, as bytes. A symbol is an event, as a row of one ta
 kernel: it leads to the memory after the event, and has an effect, what the event adds to the tallies of the rules.
 
 Memories, transitions and effects are arrays with fixed room (transitions.Automaton); `_at` counts what is in them, by the
-names NEXT, TRANSITIONS, MEMORIES, .. of conformance.engine.transitions.
+names NEXT, TRANSITIONS, MEMORIES, .. of conformance.engine.transitions. Memories and effects are each a Pool: rows of words
+of different lengths, end to end (row i is `words[starts[i]:starts[i + 1]]`), and a hash table of the rows' numbers, `slots`.
 
 Rules of this file
 
@@ -79,7 +80,10 @@ WORTH = 4
 
 
 class Execution(NamedTuple):
-    """The functions that are called here, compiled or not: the kernel's, two of `transitions`, two of `double_array`."""
+    """The functions that are called here, compiled or not: the kernel's, two of `transitions`, two of `double_array`.
+
+    `follow` leads traces through the hash table and learns, `walk` through the double array, which `place` builds.
+    """
 
     kernel: compiled.Kernel
     follow: Any
@@ -102,22 +106,24 @@ class LazyAutomaton:
         self.applies = options[s.UNOBSERVED] == 0
         # An event at a time: the end of a piece is not the end of the trace.
         options[s.PIECEWISE] = 1
+        # The kernel's table with room for one failure: after a failure there is no transition.
         st = s.allocate(options, CACHE_ROOM, 1, KEPT_PAST)
-        s.forget(st, 0)
+        s.forget(st, 0)  # as at the beginning of a trace, of any number
         self._judge = judge_from(st, frozen_inputs(table, None, np.zeros(0, np.int64)))
         self._most = most
         self._at = np.zeros(LARGEST_MEMORY + 1, np.int64)
-        self._at[MEMORIES] = 1
+        self._at[MEMORIES] = 1  # state 0
         # In words: what a memory takes if all its room is in use, and one to spare.
         self._at[LARGEST_MEMORY] = empty_memories(spans_of(st), 1).shape[1] // WORD + 1
         self._automaton = _automaton(
-            _free(FIRST_TRANSITIONS),
-            _pool(max(FIRST_WORDS, int(self._at[LARGEST_MEMORY])), FIRST_MEMORIES),
-            _pool(FIRST_EFFECTS * SAYS * len(RULE_IDS), FIRST_EFFECTS),
+            _no_transitions(FIRST_TRANSITIONS),
+            _empty_pool(max(FIRST_WORDS, int(self._at[LARGEST_MEMORY])), FIRST_MEMORIES),
+            # An effect has at most SAYS words for each rule.
+            _empty_pool(FIRST_EFFECTS * SAYS * len(RULE_IDS), FIRST_EFFECTS),
         )
         # State 0 is the memory of a judge that has read nothing; every trace begins there.
         memories = self._automaton.memories
-        memories.starts[1] = pack(st, self._automaton.memory, 0) // WORD
+        memories.starts[1] = pack(st, self._automaton.memory, 0) // WORD  # `pack` returns a byte, row 1 begins at a word
         intern_row(memories, 0)
         self._is_closed = False
         self._left = 0
@@ -139,7 +145,7 @@ class LazyAutomaton:
     @property
     def bytes(self) -> int:
         """The bytes that states and transitions take up."""
-        return _bytes(self._automaton, self._double_array)
+        return _bytes_of(self._automaton, self._double_array)
 
     @property
     def is_closed(self) -> bool:
@@ -158,6 +164,7 @@ class LazyAutomaton:
         at[ALLOWED], at[NEXT] = 0 if self._is_closed else allowed, 0
         # By trace: 1 where it is left to the kernel; the event that is next, and the state before it.
         left = np.zeros(traces, np.int64)
+        # In the beginning the first event, and state 0, in which nothing is known.
         places, states = starts[:-1].copy(), np.zeros(traces, np.int64)
         times = np.zeros(self._most_effects, np.int64)  # how often each effect occurred
         rows, frozen_starts = frozen(np.ascontiguousarray(distinct.rows)), frozen(starts)
@@ -175,13 +182,15 @@ class LazyAutomaton:
             == FULL
         ):
             self._grow()
+            # There may be room for more effects now.
             times = np.concatenate((times, np.zeros(self._most_effects - len(times), np.int64)))
-        # Looking up has cost as much by now as a new double array would (rule 4).
+        # Make the double array anew if it lacks transitions, and looking these up has cost as much by now (rule 4).
         if self.transitions > self._in_double_array and self._looked_up > WORTH * self.transitions:
             self._looked_up, self._in_double_array = 0, self.transitions
-            room = self._most - _bytes(self._automaton)
+            symbols = len(self._judge.event) + 1  # the events of the table, and the end of a trace
+            bytes_left = self._most - _bytes_of(self._automaton)
             self._double_array = known_by_now(
-                self._automaton.transition, len(self._judge.event) + 1, self.memories, room, self._execution.place
+                self._automaton.transition, symbols, self.memories, bytes_left, self._execution.place
             )
         tallies = self._counted(times)
         failures: tuple[Failure, ...] = ()
@@ -197,6 +206,7 @@ class LazyAutomaton:
 
     @property
     def _most_effects(self) -> int:
+        """The length of an array that counts effects by their numbers: at least the effects that there is room for."""
         return len(self._automaton.effects.starts)
 
     def _counted(self, times: s.Ints) -> dict[str, RuleTally]:
@@ -204,7 +214,7 @@ class LazyAutomaton:
 
         An effect is a row of words (transitions.drain_tallies): for each rule that it changes SAYS of them.
         """
-        held, undecided, missing = ([0] * len(RULE_IDS) for _ in COUNTED)
+        held, undecided, missing = ([0] * len(RULE_IDS) for _ in COUNTED)  # by rule; `missing` is a bit mask of fields
         effects = self._automaton.effects
         for effect in np.flatnonzero(times).tolist():
             count, words = int(times[effect]), effects.words[effects.starts[effect] : effects.starts[effect + 1]]
@@ -212,18 +222,21 @@ class LazyAutomaton:
                 held[rule] += count * effect_held
                 undecided[rule] += count * effect_undecided
                 missing[rule] |= missing_fields
-        return {rule: RuleTally(held[r], 0, undecided[r], fields.names(missing[r])) for r, rule in enumerate(RULE_IDS)}
+        return {
+            rule: RuleTally(held[r], failed=0, undecided=undecided[r], missing=fields.names(missing[r]))
+            for r, rule in enumerate(RULE_IDS)
+        }
 
     def _grow(self) -> None:
         """Double the tables that are full, and fill their hash tables anew."""
         before, at = self._automaton, self._at
-        # Of the slots for transitions half are used (transitions.is_full).
-        transition = _free(len(before.transition) * (2 if 2 * at[TRANSITIONS] >= len(before.transition) else 1))
+        # At most half of the slots for transitions are used (transitions.is_full).
+        transition = _no_transitions(len(before.transition) * (2 if 2 * at[TRANSITIONS] >= len(before.transition) else 1))
         memories = _larger(before.memories, int(at[MEMORIES]), int(at[LARGEST_MEMORY]))
         effects = _larger(before.effects, int(at[EFFECTS]), SAYS * len(RULE_IDS))
         larger = _automaton(transition, memories, effects)
         # Where there is no room for larger ones, what is known stays in use and no more is learnt.
-        if _bytes(larger, self._double_array) > self._most:
+        if _bytes_of(larger, self._double_array) > self._most:
             self._is_closed, at[ALLOWED] = True, 0
         else:
             self._automaton = larger
@@ -231,50 +244,56 @@ class LazyAutomaton:
 
 
 def _automaton(transition: s.Ints, memories: Pool, effects: Pool) -> Automaton:
+    """Return an automaton of these tables; its `memory` shows the words of the memories as bytes, without a copy."""
     return Automaton(transition, memories, memories.words.view(np.int8), effects)
 
 
-def _pool(words: int, rows: int) -> Pool:
-    return Pool(np.zeros(words, np.int64), np.zeros(rows + 1, np.int64), _slots(rows))
+def _empty_pool(words: int, rows: int) -> Pool:
+    """Return an empty pool (rows of different lengths, end to end) with room for `rows` rows of `words` words together."""
+    return Pool(np.zeros(words, np.int64), np.zeros(rows + 1, np.int64), _free_slots(rows))
 
 
 def _larger(pool: Pool, rows: int, most: int) -> Pool:
     """Return a pool with room for one more row of at most `most` words, after the `rows` in use: what is full is doubled.
 
-    The slots of its hash table are empty.
+    The slots of its hash table are free: the caller enters the rows again.
     """
     words, starts = pool.words, pool.starts
     if starts[rows] + most > len(words):
         words = np.concatenate((words, np.zeros_like(words)))
     if rows + 1 == len(starts):
         starts = np.concatenate((starts, np.zeros(len(starts) - 1, np.int64)))
-    return Pool(words, starts, _slots(len(starts) - 1))
+    return Pool(words, starts, _free_slots(len(starts) - 1))
 
 
-def _bytes(automaton: Automaton, transitions_known: KnownTransitions = NOTHING_KNOWN) -> int:
-    return sum(table.nbytes for table in (automaton.transition, *automaton.memories, *transitions_known))
+def _bytes_of(automaton: Automaton, in_double_array: KnownTransitions = NOTHING_KNOWN) -> int:
+    """Return the bytes of an automaton and a double array, without its effects, which are few."""
+    return sum(table.nbytes for table in (automaton.transition, *automaton.memories, *in_double_array))
 
 
-def _free(rows: int) -> s.Ints:
-    return np.full((rows, 2), FREE, np.int64)
+def _no_transitions(slots: int) -> s.Ints:
+    """Return a hash table of transitions with so many slots, all free; its two columns are KEY and TO of `transitions`."""
+    return np.full((slots, 2), FREE, np.int64)
 
 
-def _slots(rows: int) -> s.Ints:
+def _free_slots(rows: int) -> s.Ints:
+    """Return the hash table of a pool with room for `rows` rows: two slots a row, all free."""
     return np.full(2 * rows, FREE, np.int64)
 
 
 def _some_traces(distinct: Distinct, wanted: s.Ints) -> tuple[Distinct, Callable[[Failure], Failure]]:
     """Return the traces with the numbers `wanted`, and a function that gives a failure in them its place among all."""
     starts = distinct.table.trace_starts
-    first, lengths = starts[wanted], np.diff(starts)[wanted]
+    first_events, lengths = starts[wanted], np.diff(starts)[wanted]
     new_starts = np.concatenate(([0], np.cumsum(lengths)))
 
     def among_all(failure: Failure) -> Failure:
         """Return a failure in the chosen traces by its trace and row among all."""
-        row = int(first[failure.trace]) + failure.row - int(new_starts[failure.trace])
+        row = int(first_events[failure.trace]) + failure.row - int(new_starts[failure.trace])
         return replace(failure, trace=int(wanted[failure.trace]), row=row)
 
-    return Distinct(with_starts(distinct.table, new_starts), distinct.rows[ranges(first, lengths)]), among_all
+    rows = distinct.rows[ranges(first_events, lengths)]  # of the table: one for each event of the wanted traces
+    return Distinct(with_starts(distinct.table, new_starts), rows), among_all
 
 
 INTERPRETED = Execution(
@@ -293,7 +312,7 @@ def compiled_for(judge: Judge, automaton: Automaton) -> Execution:
 
 
 def is_ready() -> bool:
-    """Return whether the machine code is compiled already."""
+    """Return whether the machine code is compiled already: whether a file on disk holds that of `follow`."""
     directory = compiled.cache_directory()
     return directory is not None and any(directory.glob(f"*.{transitions.follow.__name__}-*.nbc"))
 
@@ -314,14 +333,14 @@ def prepare() -> None:
 def _compiled(judge: Any, automaton: Any) -> Execution:
     """Compile, or load, the functions of an Execution for these Numba types of judge and automaton."""
     twins, ints, table = compiled.twins_of(compiled.AUTOMATON, **compiled.UNCOUNTED), types.int64[::1], types.int64[:, ::1]
-    # Each function with the types of its arguments, in their order.
-    follow: Any = (*compiled.by_address(), judge, automaton, ints, compiled.COLUMN, compiled.COLUMN, *(ints,) * 5)
+    # Each function with the types of its arguments, in their order. A COLUMN is a read-only array.
+    follow_types: Any = (*compiled.by_address(), judge, automaton, ints, compiled.COLUMN, compiled.COLUMN, *(ints,) * 5)
     machine_code = [
         compiled.cached_on_disk(
             partial(compiled.jit, compiled.with_globals(function, twins), arguments, **compiled.UNCOUNTED)
         )
         for function, arguments in (
-            (transitions.follow, follow),
+            (transitions.follow, follow_types),
             (transitions.rehash_transitions, (table, automaton, ints)),
             (double_array.place, (ints,) * 6),
             (double_array.walk, (ints, ints, types.int64, compiled.COLUMN, compiled.COLUMN, ints, ints, ints)),

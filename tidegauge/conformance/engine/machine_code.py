@@ -24,13 +24,13 @@ def _without_yaml() -> Iterator[None]:
     """Make Numba believe within the block that PyYAML is not installed: then it does not open the file."""
     missing = object()
     before: object = sys.modules.get("yaml", missing)
-    sys.modules["yaml"] = None  # type: ignore[assignment]
+    sys.modules["yaml"] = None  # type: ignore[assignment]  # import yaml then raises ImportError
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "A Numba config file is found")
             yield
     finally:
-        if before is missing:
+        if before is missing:  # nobody had imported it
             del sys.modules["yaml"]
         else:
             sys.modules["yaml"] = before  # type: ignore[assignment]
@@ -73,6 +73,7 @@ def directory(name: str) -> Path | None:
     places = (
         (os.environ.get("XDG_CACHE_HOME"),),
         (os.path.expanduser("~/.cache"),),  # noqa: PTH111  Path.expanduser raises for a user without a home
+        # All users share this one: a folder for each. Windows, where temporary files are a user's own, has no getuid.
         (tempfile.gettempdir(), f"cache-{os.getuid() if hasattr(os, 'getuid') else 0}"),
     )
     for place, *below in places:
@@ -83,7 +84,7 @@ def directory(name: str) -> Path | None:
 
 
 def files_of(name: str) -> dict[str, bytes]:
-    """Return the files that are kept under a name."""
+    """Return the files of machine code that are kept under a name, with their contents: to send them to other machines."""
     folder = directory(name)
     return {} if folder is None else {path.name: path.read_bytes() for path in _intact(folder)}
 
@@ -111,6 +112,7 @@ def kept_in(folder: Path) -> Iterator[None]:
     for file in folder.glob(FILES):
         if file not in loaded:
             file.unlink(missing_ok=True)
+    # Numba is told the name of the class that says where it keeps code (Locator).
     before = settings.CACHE_DIR, settings.CACHE_LOCATOR_CLASSES
     settings.CACHE_DIR, settings.CACHE_LOCATOR_CLASSES = str(folder), f"{__name__}.{Locator.__name__}"
     try:
@@ -120,6 +122,7 @@ def kept_in(folder: Path) -> Iterator[None]:
         # A full disk costs the next process a compilation, and this one nothing.
         with suppress(OSError):
             for file in folder.glob(FILES):
+                # What Numba has written in the block, or changed.
                 if loaded.get(file) != _checksum(file):
                     _write_checksum(file)
 
@@ -135,6 +138,7 @@ def _intact(folder: Path) -> dict[Path, str]:
 
 
 def _checksum(file: Path) -> str:
+    """Return the SHA-256 of a file's content, in hexadecimal."""
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
@@ -152,6 +156,7 @@ class Locator:
     """
 
     def __init__(self, folder: str) -> None:
+        """Keep code in this folder."""
         self.folder = folder
 
     @classmethod
@@ -168,9 +173,9 @@ class Locator:
         return self.folder
 
     def get_source_stamp(self) -> str:
-        """Return the name of the folder, which depends on all that the code is made from."""
+        """Return the name of the folder, which depends on all that the code is made from: code of another stamp is stale."""
         return Path(self.folder).name
 
     def get_disambiguator(self) -> str:
-        """Return a constant, as the names of the functions that are kept differ."""
+        """Return what tells the files of functions of one name apart: a constant, as the names of those kept differ."""
         return "kept"

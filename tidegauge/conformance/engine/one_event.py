@@ -36,9 +36,12 @@ WORD = 8
 
 
 class Judge(NamedTuple):
-    """Arguments of the kernel: its table, the columns of all events, one row as a trace, no room for last states.
+    """Arguments of the kernel (judge.kernel.judge_traces), in its order: one row of the events is judged as a trace.
 
-    `row` has the number of the row to judge, `span` is (0, 1): one trace of one event.
+    `st` is its table. `columns` to `pairs` are the columns of all events: the fields, the kind of event, the node, and the
+    epoch caches: whether one is reported, where its (epoch, start offset) pairs begin, the pairs. `row` has the number of
+    the row to judge, `missing` as in traces.columns.Columns, `span` is (0, 1): one trace of one event. `final` and `caches`
+    are empty: no last states are kept.
     """
 
     st: s.State
@@ -87,6 +90,7 @@ def spans_of(st: s.State) -> MemoryTable:
     """Return the cells that are the memory of the judge, all room included: pairs of a row and how many columns of it."""
     scalars = st[s.PARTITION].tolist()
     room, past, n = scalars[s.CACHE_ROOM], scalars[s.PAST_ROOM], int(st[s.OPTION, s.BROKERS])
+    # Each part: its first row, how many rows it has, and how many columns of them are memory.
     parts = (
         (s.PARTITION, 1, s.NOW),
         (s.REPLICAS, n, s.REPLICA),
@@ -152,7 +156,7 @@ def intern_memory(rows: MemoryTable, at: s.Ints, count: int) -> int:
     slot = h % len(at)
     while at[slot] != FREE:
         other = at[slot]
-        same = True
+        same = True  # equal hashes are not enough: the rows are compared
         for k in range(rows.shape[1]):
             if rows[other, k] != rows[count, k]:
                 same = False
@@ -191,6 +195,7 @@ def transfer_table(st: s.State, memory: MemoryBytes, begin: int, write: bool) ->
     largest = transfer_row(st, s.PARTITION, 0, s.NOW, memory, begin, write)
     # The counts of registrations and terms are in this first row: when reading, they are known from here on.
     at = begin + s.NOW
+    # Each part: its first row, how many rows of it are in use, and their columns.
     for first, rows, width in (
         (s.REPLICAS, n, s.REPLICA),
         (st[s.PARTITION, s.AT_PAIRS], n * n, s.PAIR),
@@ -213,7 +218,7 @@ def transfer_table(st: s.State, memory: MemoryBytes, begin: int, write: bool) ->
 
 def pack(st: s.State, memory: MemoryBytes, begin: int) -> int:
     """Copy the table to a memory from byte `begin` on. Return where the next word begins, or -1 if a value is too large."""
-    at = transfer_table(st, memory, begin, True)
+    at = transfer_table(st, memory, begin, True)  # to the memory
     if at < 0:
         return -1
     # Memories are compared word by word, so the rest of the last word must not differ.
@@ -225,7 +230,7 @@ def pack(st: s.State, memory: MemoryBytes, begin: int) -> int:
 
 def unpack(st: s.State, memory: MemoryBytes, begin: int) -> None:
     """Copy the memory at byte `begin`, which `pack` wrote, back to the table, and clear the marks of failures."""
-    transfer_table(st, memory, begin, False)
+    transfer_table(st, memory, begin, False)  # from the memory
     st[s.PARTITION, s.FAILED] = 0
     st[s.PARTITION, s.FAILURES] = 0
     st[s.PARTITION, s.OVERFLOW] = 0

@@ -28,7 +28,10 @@ PrintLine = Callable[[str], None]
 
 
 class _Listener:
-    """Functions that a long computation calls to print: a command sets them, a library call prints nothing."""
+    """Functions that a long computation calls to print: a command sets them, a library call prints nothing.
+
+    `announcement` gets ANNOUNCEMENT when a compilation begins, `progress` a line while the interpreted kernel judges.
+    """
 
     def __init__(self) -> None:
         """Print nothing until a command sets the functions."""
@@ -44,7 +47,8 @@ LISTENER = _Listener()
 def compile_in_background() -> bool:
     """Begin to compile the judge in another process, unless the code is ready or that was begun.
 
-    Return False if there is no directory for the code: then no process finds it, and none is started.
+    Return False if there is no directory for the code: then no process would find it, and none is started. LISTENER gets
+    the announcement, and `give_up`, which ends the other process.
     """
     from tidegauge.conformance.engine.compiled import cache_directory, is_ready  # noqa: PLC0415
 
@@ -53,7 +57,7 @@ def compile_in_background() -> bool:
     if not is_ready() and UNDER_WAY not in os.environ:
         from tidegauge.util.python_processes import python_command  # noqa: PLC0415
 
-        os.environ[UNDER_WAY] = "yes"
+        os.environ[UNDER_WAY] = "yes"  # the workers of this process inherit it
         LISTENER.announcement(ANNOUNCEMENT)
         quiet = subprocess.DEVNULL
         # Its output is discarded: if it fails, the interpreted kernel judges to the end. A session of its own lets it go on
@@ -65,7 +69,10 @@ def compile_in_background() -> bool:
 
 @contextmanager
 def compiled_ahead() -> Iterator[None]:
-    """Compile in another process while the body runs, unless that is done already; end the process with the body."""
+    """Compile in another process while the body runs, unless that is done already; end the process with the body.
+
+    Nothing is compiled where there is no directory to keep the code in.
+    """
     from tidegauge.conformance.engine.compiled import cache_directory, is_ready  # noqa: PLC0415
     from tidegauge.util.python_processes import python_command  # noqa: PLC0415
 

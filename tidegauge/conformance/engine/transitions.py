@@ -43,7 +43,7 @@ def intern_row(pool: Pool, row: int) -> int:
     h = 0
     for k in range(len(new)):
         h = mix(h, int(new[k]))
-    mask = len(pool.slots) - 1
+    mask = len(pool.slots) - 1  # the number of slots is a power of two
     slot = h & mask
     while pool.slots[slot] != FREE:
         other = pool.slots[slot]
@@ -55,7 +55,7 @@ def intern_row(pool: Pool, row: int) -> int:
 
 
 def equal_rows(row: s.Ints, other: s.Ints) -> bool:
-    """Return whether two rows are equal."""
+    """Return whether two rows of words are equal."""
     if len(row) != len(other):
         return False
     k = 0
@@ -71,7 +71,10 @@ def rehash_rows(pool: Pool, rows: int) -> None:
 
 
 def has_room(pool: Pool, rows: int, most: int) -> bool:
-    """Return whether a pool of so many rows has room for one more, of at most `most` words."""
+    """Return whether a pool of so many rows has room for one more, of at most `most` words.
+
+    The last of its `starts` is where the last row ends: it begins none.
+    """
     return bool(rows + 1 < len(pool.starts) and pool.starts[rows] + most <= len(pool.words))
 
 
@@ -154,6 +157,7 @@ def drain_tallies(st: s.State, effects: Pool, row: int) -> int:
     at = effects.starts[row]
     for r in range(RULES):
         tally = s.TALLIES + r
+        # A rule of which no check failed, since then there is no transition: the other counts are the effect.
         if st[tally, s.HELD_COUNT] | st[tally, s.UNDECIDED_COUNT] | st[tally, s.MISSING] != 0:
             effects.words[at] = r
             for k in COUNTED:
@@ -184,12 +188,13 @@ def learn_transition(
     """
     st, memories, effects = judge.st, automaton.memories, automaton.effects
     unpack(st, automaton.memory, memories.starts[memory] * WORD)
-    row = at[EFFECTS]
+    row = at[EFFECTS]  # behind the effects so far: it counts only if no effect is equal to it
     if symbol == len(judge.event):  # the end of the trace
         ends(st)
     else:
         judge_event(run, judge, symbol)
         forgets(st)
+    # Before LEFT is returned, so that the tallies are 0 again.
     effects.starts[row + 1] = drain_tallies(st, effects, row)
     if not may_keep(st):
         return LEFT
@@ -197,7 +202,7 @@ def learn_transition(
     after = 0
     if symbol != len(judge.event):
         end = pack(st, automaton.memory, memories.starts[at[MEMORIES]] * WORD)
-        if end < 0:
+        if end < 0:  # a value is too large for a byte
             return LEFT
         memories.starts[at[MEMORIES] + 1] = end // WORD
         # The row was written after the last one; it counts only if no memory is equal to it.
@@ -270,7 +275,8 @@ def follow(
                 transition[slot, KEY] = key
                 at[TRANSITIONS] += 1
             to = transition[slot, TO]
-            # A rule fails here, or the memory is too large: the kernel judges the whole trace, and counts all of it.
+            # LEFT (a rule fails here, or the memory is too large), or FREE (no more may be learnt): the kernel judges the
+            # whole trace, and counts all of it.
             if to < 0:
                 take_back(transition, end + 1, rows, starts[t], i, times)
                 left[t] = 1

@@ -2,7 +2,8 @@
 
 A broker is named by its position in the config's nodes, a set of brokers is a bit mask of positions, a record is its offset
 and its epoch. `past` is the History: what the judge knew before and after each event, None where it did not know. Rows are
-those of the columns.
+those of the columns. What it knew of a replica (replay.ReplayedReplica) has, while that leads, `isr` and `proposed`, its
+committed ISR and the one that it has proposed; `holds(offset, epoch)` says whether a record is in its log, None if unknown.
 """
 
 from collections.abc import Callable, Iterator
@@ -127,6 +128,7 @@ def failure_history(
 
     `event_of` is called with a row and returns its event; `begun` as in `replay`.
     """
+    # Of the trace, no more than BEFORE rows before `row` and BEHIND rows from it on.
     begin = max(int(columns.trace_starts[trace]), row - BEFORE)
     end = min(int(columns.trace_starts[trace + 1]), row + BEHIND)
     histories = {} if histories is None else histories
@@ -146,7 +148,7 @@ def history_of_rows(
     event_of: Callable[[int], Event],
     begun: State | None = None,
 ) -> History:
-    """Return the history of the rows from `begin` up to, without, `end` of a trace; other arguments as above."""
+    """Return the history of the rows from `begin` up to, without, `end` of a trace; the others as in `failure_history`."""
     snapshots = replay(columns, config, trace, end - 1, end - begin, begun)
     return History(config, begin, tuple(event_of(row) for row in range(begin, end)), tuple(snapshots))
 
@@ -155,6 +157,7 @@ def history_of_rows(
 
 
 TRUNCATES = ("HandleDivergingResponse", "HandleEpochResponse", "HandleOutOfRange", "TruncateToHighWatermark")
+"""Events in which a follower truncates its log."""
 
 
 @dataclass(frozen=True)
@@ -174,6 +177,7 @@ class RootCause:
 
 
 EMPTIES = {"LoseDisk": "lost the disk with its log", "DeleteReplica": "deleted its log as a replica no more"}
+"""Events after which a broker has no log: what it did, as the verb of a sentence."""
 
 
 def root_cause(says: str, causes: list[CausalStep]) -> RootCause:
@@ -190,22 +194,23 @@ def writes(past: History, row: int, broker: int, offset: int, epoch: int | None)
 
 def loses(past: History, row: int, broker: int, offset: int) -> str:
     """Return the sentence of how a log lost the record at `offset` with the event in `row`."""
-    after = past.after(row, broker).leo
-    if after is not None and after <= offset:
+    log_end = past.after(row, broker).leo
+    if log_end is not None and log_end <= offset:
         return f"{shortens(past, row, broker)}: offset {offset:,} is gone there."
+    # The log still reaches so far: another record has taken the place.
     return f"{name_of(past, broker)} has another record at offset {offset:,} than before ({_event(past, row)})."
 
 
 def shortens(past: History, row: int, broker: int) -> str:
     """Return the clause of how a log became shorter with the event in `row`: truncated, lost, or found shorter."""
-    before, after = past.before(row, broker).leo, past.after(row, broker).leo
+    old_end, new_end = past.before(row, broker).leo, past.after(row, broker).leo
     event = _event(past, row)
     if event in TRUNCATES:
-        return f"{name_of(past, broker)} truncated its log from {grouped(before)} to {grouped(after)} ({event})"
+        return f"{name_of(past, broker)} truncated its log from {grouped(old_end)} to {grouped(new_end)} ({event})"
     if event in EMPTIES:
-        return f"{name_of(past, broker)} {EMPTIES[event]}, which ended at {grouped(before)}"
+        return f"{name_of(past, broker)} {EMPTIES[event]}, which ended at {grouped(old_end)}"
     verb = {"Start": "came back with", "Observe": "is found with"}.get(event, f"has with {event}")
-    return f"{name_of(past, broker)} {verb} the log end {grouped(after)} instead of {grouped(before)}"
+    return f"{name_of(past, broker)} {verb} the log end {grouped(new_end)} instead of {grouped(old_end)}"
 
 
 def whereabouts(past: History, row: int, offset: int, epoch: int | None) -> str:
@@ -248,6 +253,7 @@ def _event(past: History, row: int) -> str:
 
 
 _VALUE_NAMES = {"leo": "log end", "leo_before": "log end", "hw": "high watermark", "log_start": "log start"}
+"""By what the rule compared, the value of a replica in words."""
 
 
 def explain_contradicted_log(past: History, failure: Failure, broker: int, expected: int, actual: int) -> RootCause | None:
@@ -289,6 +295,7 @@ def explain_high_watermark(past: History, failure: Failure, broker: int, expecte
     if failure.compared not in ("hw", "hw_before"):
         return None
     after, row = past.after(failure.row, broker), failure.row
+    # The sentence: the broker, its role and epoch if known, its high watermark, and the bound.
     epoch = "" if after.epoch is None or after.epoch < 0 else f" of epoch {after.epoch}"
     role = {LEADING: f", leader{epoch},", FOLLOWING: f", follower{epoch},"}.get(after.role or NO_ROLE, "")
     # The judge expects -1 where the leader has recorded no log end of a member of the ISR: no offset is committed then.
@@ -299,6 +306,7 @@ def explain_high_watermark(past: History, failure: Failure, broker: int, expecte
             f"where the rules allow {expected:,} at most" if actual > expected else f"where the rules ask for {expected:,}"
         )
     sentence = f"{name_of(past, broker)}{role} has the high watermark {actual:,} {bound}."
+    # The causes. A leader's high watermark comes from its followers' fetches, a follower's from its leader's responses.
     causes = list(_fetches(past, row, broker, failure.rule) if past.leads(row, broker) else _hw_changes(past, row, broker))
     took = f"{name_of(past, broker)} took the high watermark {actual:,}"
     # A high watermark that is too low promises nothing; one that is too high promises its last record, so show its holders.
@@ -313,6 +321,7 @@ def explain_high_watermark(past: History, failure: Failure, broker: int, expecte
         causes.append(
             CausalStep(f"The ISR that {name_of(past, broker)} goes by is {broker_set(past, after.isr)}; {least}.", row)
         )
+    # What came of one that is too high.
     if actual > expected:
         causes += _later_truncation(past, row, broker, actual)
     return root_cause(sentence, causes)
@@ -320,14 +329,16 @@ def explain_high_watermark(past: History, failure: Failure, broker: int, expecte
 
 def _min_isr(past: History, row: int, broker: int) -> int:
     """Return the min.insync.replicas that a broker has read last up to `row`; that of the config if it has read none."""
-    reads = (past.event(at) for at in reversed(past.upto(row)) if past.broker(at) == broker)
-    return next(
-        (int(e.fields["min_isr"]) for e in reads if e.event == "ReadConfig" and "min_isr" in e.fields), past.config.min_isr
-    )
+    own_events = (past.event(at) for at in reversed(past.upto(row)) if past.broker(at) == broker)
+    values = (int(e.fields["min_isr"]) for e in own_events if e.event == "ReadConfig" and "min_isr" in e.fields)
+    return next(values, past.config.min_isr)
 
 
 def _fetches(past: History, row: int, leader: int, rule: str) -> Iterator[CausalStep]:
-    """Yield for each ISR member its last fetch that the leader counted, and what happened to its log from there to `row`."""
+    """Yield for each ISR member its last fetch that the leader counted, and what happened to its log from there to `row`.
+
+    `rule` is the one that failed.
+    """
     after = past.after(row, leader)
     # The maximal ISR, which a leader waits for: members, and those it has proposed (Partition#maximalIsr, KIP-497).
     counted = (after.isr or 0) | (after.proposed or 0)
@@ -356,7 +367,8 @@ def _records_log_end(past: History, row: int, leader: int, follower: int) -> boo
     fields = event.fields
     if event.event != "HandleFetch" or past.broker(row) != leader or fields.get("peer") != past.config.nodes[follower]:
         return False
-    # Only a fetch that is served records a log end: Partition#updateFollowerFetchState comes after both checks.
+    # Only a fetch that is served records a log end: Partition#updateFollowerFetchState comes after the checks whose outcome
+    # is an error or a diverging epoch.
     served = fields.get("error", NONE) == NONE and fields.get("div_epoch") is None
     return served and fields.get("req_offset") is not None
 
@@ -370,7 +382,10 @@ def _other_leaders(past: History, rows: range, leader: int) -> Iterator[CausalSt
 
 
 def _hw_changes(past: History, row: int, broker: int) -> Iterator[CausalStep]:
-    """Yield the causes of a follower's high watermark in `row`: the last change before, and the one that it was sent."""
+    """Yield the causes of a follower's high watermark in `row`: its last change before, and the one in the response.
+
+    The event in `row` has the latter, and the node that sent it, where it handles a response.
+    """
     last_change = past.last(past.upto(row - 1), lambda at: past.before(at, broker).hw != past.after(at, broker).hw)
     if last_change is not None and past.after(last_change, broker).hw is not None:
         event = past.event(last_change).event

@@ -35,8 +35,8 @@ STATES = ("running", "role")
 class TraceRow:
     """A row of trace number `trace` of some columns; `traces` are the events that these were made from, if they are there.
 
-    If the columns are not the beginning of their trace, `begun` is the judge's table after the `earlier` events, which are
-    so many. `source` is what the events were read from.
+    If the columns are not the beginning of their trace, `begun` is the judge's table after the events before them, whose
+    number is `earlier`. `source` is what the events were read from.
     """
 
     columns: Columns
@@ -77,7 +77,7 @@ class TraceRow:
 
 @dataclass(frozen=True)
 class ExplainedStep:
-    """An event with what the judge knew after it."""
+    """An event, its number in the trace from 1, and what the judge knew after it."""
 
     number: int
     event: Event
@@ -143,10 +143,13 @@ def explain(
 def explain_at(place: TraceRow, failure: Failure, histories: HistoryCache | None = None) -> Explanation:
     """Return the explanation of the failure in a row. Failures of one trace that share `histories` are explained faster."""
     columns, config, first, begun = place.columns, place.config, place.rows.start, place.begun
+    # The rows that are shown, and what the judge knew after each row from the first of them on.
     window = _involved(columns, config, failure.row, first, STEPS)
-    back = failure.row + 1 - window[0]
-    snapshots = {snapshot.row: snapshot for snapshot in replay(columns, config, failure.trace, failure.row, back, begun)}
+    kept_rows = failure.row + 1 - window[0]
+    replayed = replay(columns, config, failure.trace, failure.row, kept_rows, begun)
+    snapshots = {snapshot.row: snapshot for snapshot in replayed}
     steps = tuple(ExplainedStep(place.number(row), place.event(row), snapshots[row]) for row in window)
+    # What it means: at least what was compared, at best what it means for the data.
     rule = rulebook()[failure.rule]
     actual, expected = comparison_text(failure, config)
     failing = steps[-1].event
@@ -177,13 +180,16 @@ def explain_at(place: TraceRow, failure: Failure, histories: HistoryCache | None
         values=(failure.expected, failure.actual),
         before=snapshots[failure.row - 1],
         steps=steps,
-        left_out=place.number(failure.row) - len(window),
+        left_out=place.number(failure.row) - len(window),  # of the events up to the failing one
         bugs=tuple((bug.name, bug.says) for bug in looks_like(rule, config) if _shows(place, failure.row, bug.name)),
     )
 
 
 def _shows(place: TraceRow, row: int, bug: str) -> bool:
-    """Return whether a bug's own step comes before the failure in `row`, or may, as the beginning of the trace is gone."""
+    """Return whether a bug's own step comes before the failure in `row`, or may, as the beginning of the trace is gone.
+
+    It is gone where `place.begun` stands for it.
+    """
     return place.begun is not None or happened(bug, Before(place.columns, place.rows.start, row, place.event))
 
 
@@ -192,7 +198,7 @@ def _involved(columns: Columns, config: Config, row: int, first: int, steps: int
 
     These are events of the two brokers with each other, and those of the controller. `first` is the first row of the trace.
     """
-    peers = columns.ints.get("peer")
+    peers = columns.ints.get("peer")  # negative where an event has no peer; None where no event reports one
     nodes = {int(columns.node[row])}
     if peers is not None and peers[row] >= 0:
         nodes.add(int(peers[row]))
@@ -203,7 +209,7 @@ def _involved(columns: Columns, config: Config, row: int, first: int, steps: int
     at = row - 1
     while at >= first and len(chosen) <= steps:
         node = int(columns.node[at])
-        # Exchanges with a third broker are left out; what the controller did concerns everybody.
+        # Exchanges with a third broker are left out; what the controller did, the node after the brokers, concerns all.
         peer = -1 if peers is None else int(peers[at])
         if node == len(config.nodes) or (node in nodes and (peer < 0 or peer in nodes)):
             chosen.append(at)
@@ -260,7 +266,9 @@ def _lines(e: Explanation) -> Iterator[str]:
 
 
 PROPOSES = ("ExpandIsr", "ShrinkIsr")
+"""Events in which a leader proposes an ISR to the controller."""
 ENDS_A_ROLE = ("Start", "Stop", "Crash", "DeleteReplica")
+"""Events after which a broker neither leads nor follows."""
 
 
 @dataclass(frozen=True)
@@ -288,9 +296,10 @@ class Before:
         rows = slice(self.first, self.row + 1)
         fits = np.isin(self.columns.event[rows], [EVENTS[name].code for name in names])
         for column, value in least.items():
+            # No event reports the field.
             if column not in self.columns.ints:
                 return []
-            fits = fits & (self.columns.ints[column][rows] >= value)
+            fits = fits & (self.columns.ints[column][rows] >= value)  # UNKNOWN is less than any value
         return [self.event_of(self.first + int(at)) for at in np.flatnonzero(fits)]
 
     def own(self, *names: str) -> list[Event]:
@@ -312,6 +321,7 @@ def _leads_again_after_another(before: Before) -> bool:
             epoch_led.pop(event.node, None)
             continue
         old_epoch, epoch = epoch_led.get(event.node), event.fields.get("leader_epoch")
+        # Two epochs on or more: in one between another broker may have led.
         if isinstance(old_epoch, int) and isinstance(epoch, int) and epoch > old_epoch + 1:
             return True
         epoch_led[event.node] = epoch
@@ -319,7 +329,10 @@ def _leads_again_after_another(before: Before) -> bool:
 
 
 def _erases_its_proposal(before: Before) -> bool:
-    """Look for a leader that reads metadata that it already acts on while its ISR proposal is pending (F3)."""
+    """Look for a leader that reads metadata that it already acts on while its ISR proposal is pending (F3).
+
+    What it acts on is what it read last, or what the response to an accepted proposal said.
+    """
     acts_on: dict[int, tuple[object, object]] = {}  # by node, the leader epoch and partition epoch that it has read
     proposed: set[int] = set()  # nodes with a pending proposal
     kinds = ("BecomeLeader", "BecomeFollower", "HandleAlterPartitionResponse", *PROPOSES, *ENDS_A_ROLE)
@@ -373,7 +386,7 @@ def _takes_a_role_in_between(before: Before) -> bool:
 def _keeps_removed_eligible(before: Before) -> bool:
     """Look for a registration with an eligible replica that is none of its replicas (F4)."""
     old_replicas: object = None
-    elr_reported = removed = False
+    elr_reported = removed = False  # whether an ELR was reported at all; whether a replica was removed
     for event in before.events("ChangePartition"):
         new_replicas = event.fields.get("replicas", old_replicas)
         removed |= (
@@ -414,8 +427,9 @@ def _nodes(value: object) -> Iterable[object]:
 def _raises_below_its_epoch(before: Before) -> bool:
     """Return whether a leader raises its high watermark before it has a record of its own epoch (KAFKA-12619).
 
-    That is no higher than where its epoch started; True where that, or the high watermark, is not reported.
+    The high watermark is then no higher than where its epoch started; True where either is not reported.
     """
+    # Without those that report that the epoch has no start; one that reports nothing about it counts, and shows nothing.
     elections = [event for event in before.own("BecomeLeader") if event.fields.get("epoch_start", 0) is not None]
     start = elections[-1].fields.get("epoch_start") if elections else None
     hw = before.failing.fields.get("hw")
@@ -464,4 +478,8 @@ BUG_STEPS: Mapping[str, Callable[[Before], bool]] = {
     "KAFKA-8400": lambda before: bool(before.events("HandleFetch", least={"error": 1, "remote_leo": 0})),
     "KIP-101": lambda before: bool(before.events("TruncateToHighWatermark")),
 }
-"""By name of a bug, a function that says whether its step comes before a failure. A bug without a row: rule 2."""
+"""By name of a bug, a function that says whether its step comes before a failure. A bug without a row: rule 2.
+
+Of two bugs the step is a fetch with a defined `remote_leo`, a log end that the leader recorded, though it was answered with
+a divergence (`div_end` is defined) or an error (1 or more).
+"""

@@ -133,7 +133,10 @@ def node_ids(mask: int, config: Config) -> tuple[int, ...]:
 
 
 def value_text(compared: str, value: int | None, config: Config) -> str:
-    """Write a value that a check compared as text; `compared` is the name of a field, or of a value of the judge's own."""
+    """Write a value that a check compared as text; `compared` is the name of a field, or of a value of the judge's own.
+
+    A `value` of a set of brokers is a bit mask of positions, one of a broker its position.
+    """
     if value is None:
         return "unknown"
     if compared == "running":
@@ -171,13 +174,15 @@ def comparison_text(failure: Failure, config: Config) -> tuple[str, str]:
     """
     key, expected, actual = (failure.rule, failure.compared), failure.expected, failure.actual
     seen_text, expected_text = (value_text(failure.compared, value, config) for value in (actual, expected))
-    # The value fails, so a value below the bound shows that it is a lower bound. An undefined one (-1) is no bound.
+    # The value fails, so a value below the bound shows that it is a lower bound, one above it an upper bound. An undefined
+    # one (-1) is no bound.
     if key in BOUNDED and actual is not None and expected not in (None, -1, actual):
         expected_text += " or more" if expected is not None and actual < expected else " or less"
     elif key in MEMBERS:
-        differing = node_ids((expected or 0) ^ (actual or 0), config)
+        differing = node_ids((expected or 0) ^ (actual or 0), config)  # in one of the sets only
         who = " and ".join(f"n{node}" for node in differing) or "nobody"
         expected_text = MEMBERS[key].format(expected=expected_text, who=who)
+    # No one broker is expected: any other than the one that is seen.
     elif failure.compared in ("peer", "leader") and expected is None:
         expected_text = "another broker"
     return seen_text, expected_text
@@ -233,7 +238,10 @@ class ReplayedReplica:
     """The offsets of which `epochs` does not know the records: first, and one after the last (conformance.judge.lineage)."""
 
     def epoch_of(self, offset: int) -> int | None:
-        """Return the epoch of the record at `offset`; None if the cache does not tell."""
+        """Return the epoch of the record at `offset`: of the last entry that starts at or before it.
+
+        None if the cache is unknown, does not know the record there (`forked`), or begins after it.
+        """
         if self.epochs is None or self.forked[0] <= offset < self.forked[1]:
             return None
         return next((epoch for epoch, start in reversed(self.epochs) if start <= offset), None)
@@ -269,6 +277,8 @@ def replay(
 ) -> list[Snapshot]:
     """Return snapshots: one after each of the last `keep` rows of a trace up to and including `until`, and one before them.
 
+    There are fewer if the trace has fewer rows up to there.
+
     `trace` is its number in the columns. `begun` is the judge's table before the first row, if the columns are not the
     beginning of their trace.
     """
@@ -291,11 +301,12 @@ def replay(
 def _replayed(columns: Columns, config: Config, trace: int, until: int, keep: int, st: s.State) -> list[Snapshot]:
     """Run the kernel over a trace in table `st`, and return the snapshots of `replay`."""
     first = int(columns.trace_starts[trace])
+    # All but the last, the starts of traces: these are given for each piece.
     inputs = frozen_inputs(columns, None, columns.missing)[:-1]
     no_states = np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0, 0), np.int64)  # the kernel's last states of traces
     begin = max(first, until + 1 - keep)
     # Up to the first snapshot in one go: only from there on there is one after each row.
-    run: Any = execution(until + 1 - first)
+    run: Any = execution(until + 1 - first)  # the kernel that is fastest for so many events
     run(st, *inputs, frozen(np.array([first, begin])), *no_states)
     snapshots = [_snapshot(st, begin - 1, len(config.nodes))]
     for row in range(begin, until + 1):
@@ -361,12 +372,13 @@ def snapshot_grid(snapshot: Snapshot, config: Config) -> Iterator[str]:
     """Yield the lines that draw a snapshot: a replica each, then the controller and what is in flight."""
     longest = max((replica.leo or 0 for replica in snapshot.replicas), default=0)
     # A short log is drawn with a cell for each offset, a long one as its runs of records.
-    scale = longest <= CELLS
-    if scale and longest:
+    to_scale = longest <= CELLS
+    if to_scale and longest:
         yield "offset        " + " ".join(f"{offset:>2}" for offset in range(longest))
     for node, replica in zip(config.nodes, snapshot.replicas, strict=True):
-        log = _cells(replica, longest) if scale else f" {_runs(replica)}"
+        log = _cells(replica, longest) if to_scale else f" {_runs(replica)}"
         yield f"n{node:<3} {_role(replica):<9}{log}  {_facts(replica, config)}".rstrip()
+    # Nothing is drawn of a controller of which nothing is known.
     if snapshot.leader_epoch is not None:
         leader = "none" if snapshot.leader in (None, -1) else f"n{config.nodes[snapshot.leader or 0]}"
         isr = "" if snapshot.isr is None else f" isr {_set(snapshot.isr, config)}"
@@ -376,7 +388,7 @@ def snapshot_grid(snapshot: Snapshot, config: Config) -> Iterator[str]:
 
 
 def _role(replica: ReplayedReplica) -> str:
-    """Return what a replica is doing, in a word."""
+    """Return what a replica is doing, in a word; ? where its role is not known."""
     if replica.up is False:
         return "down"
     return {None: "?", s.NO_ROLE: "starting", s.LEADING: "leader", s.FOLLOWING: "follower"}[replica.role]
@@ -385,6 +397,7 @@ def _role(replica: ReplayedReplica) -> str:
 def _cells(replica: ReplayedReplica, longest: int) -> str:
     """Draw a log to scale: a cell for each offset up to `longest`, the longest log end, with a bar at the high watermark."""
     cells = []
+    # The last offset has no cell: a high watermark may be at the longest log end.
     for offset in range(longest + 1):
         bar = "|" if replica.hw == offset else " "
         # Without a log end any offset may have a record.
@@ -399,9 +412,10 @@ def _cells(replica: ReplayedReplica, longest: int) -> str:
 
 
 def _runs(replica: ReplayedReplica) -> str:
-    """Write a log as runs of records of one epoch."""
+    """Write a log as runs of records of one epoch; [?] for one that is not known."""
     if replica.epochs is None or replica.leo is None:
         return "[?]"
+    # An empty cache does not say the epoch of any record.
     if not replica.epochs:
         return f"[{replica.log_start or 0},{replica.leo})"
     ends = [start for _, start in replica.epochs[1:]] + [replica.leo]
@@ -415,6 +429,7 @@ def _set(mask: int, config: Config) -> str:
 
 def _facts(replica: ReplayedReplica, config: Config) -> str:
     """List what is known of a replica besides its records."""
+    # Left out: what is not known, a log start of 0, an epoch of -1, which is undefined.
     facts = [("leo", replica.leo), ("hw", replica.hw), ("log start", replica.log_start or None), ("epoch", replica.epoch)]
     texts = [f"{name} {value}" for name, value in facts if value is not None and (name != "epoch" or value >= 0)]
     if replica.role == s.LEADING and replica.isr is not None:
@@ -422,8 +437,8 @@ def _facts(replica: ReplayedReplica, config: Config) -> str:
     if replica.role == s.LEADING and replica.proposed:
         texts.append(f"proposed {_set(replica.proposed, config)}")
     # A new leader's epoch has an entry before its first record: the drawing of the log cannot show that.
-    trailing = (replica.epochs or ())[-1:]
-    for epoch, start in trailing:
+    last_entry = (replica.epochs or ())[-1:]  # none, or one
+    for epoch, start in last_entry:
         if replica.leo is not None and start >= replica.leo:
             texts.append(f"cache ends with {(epoch, start)}")
     return " ".join(texts)

@@ -40,7 +40,7 @@ ACKS_ALL = -1
 
 
 class _Claim(NamedTuple):
-    """A promise of a leader in `row`: the records from `offset` up to, without, `end`.
+    """A promise that a leader makes with the event in `row`: of the records from `offset` up to, without, `end`.
 
     `epoch` is that of the first of them, `term` the leader epoch in which they were promised; None if unknown.
     """
@@ -74,6 +74,7 @@ def explain_lost_records(past: History, failure: Failure, actual: int, end: int,
     if pair is None:
         return None
     claim, loser = pair
+    # Whose log lacks the records, who promised them, and whether others are in their place or none.
     name, epoch = name_of(past, loser.broker), past.after(loser.row, loser.broker).epoch
     whose = f"leader of epoch {epoch}" if loser.leads else "a member of the ISR"
     promised = "acknowledged to producers" if failure.rule == "DATA-03" else f"committed by {name_of(past, claim.leader)}"
@@ -91,7 +92,7 @@ def explain_lost_records(past: History, failure: Failure, actual: int, end: int,
 
 
 def _replaced(past: History, claim: _Claim, loser: _Loser) -> bool:
-    """Return whether the log that lacks the record holds another one in its place."""
+    """Return whether the log that lacks the record holds another one in its place: it ends after it."""
     return (past.after(loser.row, loser.broker).leo or 0) > claim.offset
 
 
@@ -111,14 +112,14 @@ def _pairs(past: History, failure: Failure, actual: int, end: int) -> Iterator[t
     #     n1 commits 5 ---- n2, without 5, leads      fails at BecomeLeader: look back for the claim
     #     n2, without 5, leads ---- n1 commits 5      fails at n1's event:   look back for the election
     if event in ("BecomeLeader", "Observe"):
-        loser = _Loser(at, broker, event == "BecomeLeader")
+        loser = _Loser(at, broker, leads=event == "BecomeLeader")
         for row in reversed(past.upto(at - 1)):
             yield from _if_broken(past, _claim(past, row, failure.rule, actual, end), loser)
         return
     for row in reversed(past.upto(at)):
         elected = past.broker(row)
         if elected is not None and elected != broker and past.elects(row, elected):
-            yield from _if_broken(past, _claim(past, at, failure.rule, actual, end), _Loser(row, elected, True))
+            yield from _if_broken(past, _claim(past, at, failure.rule, actual, end), _Loser(row, elected, leads=True))
 
 
 def _if_broken(past: History, claim: _Claim | None, loser: _Loser) -> Iterator[tuple[_Claim, _Loser]]:
@@ -126,7 +127,8 @@ def _if_broken(past: History, claim: _Claim | None, loser: _Loser) -> Iterator[t
     if claim is None:
         return
     replica = past.after(loser.row, loser.broker)
-    # A leader of the same or an earlier epoch owes nothing to this promise: it was elected before the promise.
+    # A promise binds a member of the ISR, and a leader of a later epoch. One of the same or an earlier epoch was elected
+    # before the promise.
     binds = not loser.leads or (claim.term is not None and replica.epoch is not None and claim.term < replica.epoch)
     if binds and replica.holds(claim.offset, claim.epoch) is False:
         yield claim, loser
@@ -141,6 +143,7 @@ def _claim(past: History, row: int, rule: str, actual: int, end: int) -> _Claim 
     if leader is None:
         return None
     after, fields = past.after(row, leader), past.event(row).fields
+    # The first promised offset, the epoch of its record, None if it is not reported, and the epoch of the promise.
     offset, epoch, leader_epoch = actual, None, after.epoch
     if rule == "DATA-03":
         acknowledged = past.event(row).event == "ProduceAck" and fields.get("acks") == ACKS_ALL
@@ -150,6 +153,7 @@ def _claim(past: History, row: int, rule: str, actual: int, end: int) -> _Claim 
         base = fields.get("rec_base")
         offset = end - 1 if base is None else max(actual, base)
         epoch = fields.get("rec_epoch", _appended_in(past, row, leader, offset))
+        # A leader may have lost its role, or lead a later epoch, by the time of its answer.
         leader_epoch = leader_epoch if epoch is None else epoch
     # A high watermark is a claim where it is raised to `end`, or taken over by a new leader.
     elif (
@@ -195,11 +199,13 @@ def _steps(past: History, claim: _Claim, loser: _Loser, acknowledged: bool) -> I
             committed,
         )
     if acknowledged:
+        # If not said already, where it was committed.
         where = "" if committed is not None else f": {whereabouts(past, claim.row, offset, epoch)}"
         yield CausalStep(f"{name_of(past, leader)} acknowledged it to a producer with acks=all{where}.", claim.row)
     begin = written if written is not None else past.first
     for row, broker in past.losses(range(begin, end), offset, epoch):
         yield CausalStep(loses(past, row, broker, offset), row)
+    # Of each broker that holds it and was down, the last time that it went down.
     for broker, holds in past.holders(loser.row, offset, epoch).items():
         if holds and past.after(loser.row, broker).up is False:
             down = next((row for row in reversed(range(begin, loser.row)) if past.goes_down(row, broker)), None)
@@ -212,14 +218,15 @@ def _steps(past: History, claim: _Claim, loser: _Loser, acknowledged: bool) -> I
         if got is not None:
             yield CausalStep(writes(past, got, loser.broker, offset, other), got)
     yield from _elected(past, loser, offset)
+    # After the failure: the last copies go.
     for row, broker in past.losses(range(end + 1, past.rows.stop), offset, epoch):
         yield CausalStep(loses(past, row, broker, offset), row)
 
 
 def _commits(past: History, row: int, leader: int, offset: int) -> bool:
     """Return whether the event in `row` commits the record at `offset`: the leader's high watermark passes it."""
-    before, after = past.before(row, leader).hw, past.after(row, leader).hw
-    return past.leads(row, leader) and after is not None and after > offset and before is not None and before <= offset
+    old_hw, new_hw = past.before(row, leader).hw, past.after(row, leader).hw
+    return past.leads(row, leader) and new_hw is not None and new_hw > offset and old_hw is not None and old_hw <= offset
 
 
 def _elected(past: History, loser: _Loser, offset: int) -> Iterator[CausalStep]:
@@ -228,7 +235,7 @@ def _elected(past: History, loser: _Loser, offset: int) -> Iterator[CausalStep]:
     node = past.config.nodes[loser.broker]
     # A member of the ISR: there is no election to show.
     if not loser.leads:
-        isr = past.snapshots[loser.row - past.first + 1].isr
+        isr = past.snapshots[loser.row - past.first + 1].isr  # as the controller has registered it after the event
         member = "" if isr is None else f", a member of the ISR {broker_set(past, isr)}"
         yield CausalStep(f"{name}{member}, is found with log end {grouped(after.leo)}.", loser.row)
         return
@@ -247,9 +254,9 @@ def _elected(past: History, loser: _Loser, offset: int) -> Iterator[CausalStep]:
 
 def _elects(past: History, row: int, node: int, epoch: int | None) -> bool:
     """Return whether the controller makes a node leader of an epoch with the event in `row`, and not an ISR change in it."""
-    event, before = past.event(row), past.snapshots[row - past.first].leader_epoch
+    event, epoch_before = past.event(row), past.snapshots[row - past.first].leader_epoch  # as registered before the event
     registers = event.event == "ChangePartition" and event.fields.get("leader") == node
-    return registers and event.fields.get("leader_epoch") == epoch and before is not None and before != epoch
+    return registers and event.fields.get("leader_epoch") == epoch and epoch_before is not None and epoch_before != epoch
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -270,6 +277,7 @@ def explain_differing_logs(past: History, row: int, offset: int, end: int, tp: s
     if not pairs:
         return None
     causes, copies = [], []
+    # Of each of the two: how it got its record, and how its high watermark came to promise it.
     for broker in pairs[0]:
         epoch = past.after(row, broker).epoch_of(offset)
         copies.append(f"{name_of(past, broker)} (epoch {epoch})")
@@ -300,9 +308,9 @@ def _disagree(past: History, row: int, broker_a: int, broker_b: int, offset: int
 
 
 def _passes(past: History, row: int, broker: int, offset: int) -> bool:
-    """Return whether the high watermark of a replica passes `offset` with the event in `row`."""
-    before, after = past.before(row, broker).hw, past.after(row, broker).hw
-    return after is not None and after > offset and (before is None or before <= offset)
+    """Return whether a replica's high watermark passes `offset` with the event in `row`; an unknown one may be below it."""
+    old_hw, new_hw = past.before(row, broker).hw, past.after(row, broker).hw
+    return new_hw is not None and new_hw > offset and (old_hw is None or old_hw <= offset)
 
 
 __all__ = ["CausalStep", "RootCause", "find_root_cause", "has_root_cause"]

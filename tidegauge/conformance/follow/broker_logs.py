@@ -1,8 +1,9 @@
 """Follow broker logs that grow, in a directory: their last lines are judged again and again.
 
 A window is the last lines of all logs, some ten thousand, that are in memory. It is judged as often as there is time; when
-it is full, the next window begins before its end. A capture is the traces of one cluster that the lines of a window give. A
-failure is published as news, may be withdrawn, and stands once its window is past.
+it is full, the next window begins before its end. A capture is the traces of one cluster that the lines of a window give; it
+says from when to when each node logged (`coverage`) and where lines are missing (`gaps`, `missing`). A failure is published
+as news, may be withdrawn, and stands once its window is past.
 
 Rules of this file
 
@@ -77,7 +78,7 @@ class PastWindows:
     """What is kept of the windows before the current one for the report.
 
     In its methods `captures` and `window` are the current window's, read and judged; `counted` is, by node, the time up to
-    which events were counted in past windows.
+    which events were counted in past windows. Dicts whose values are None are sets that keep their order.
     """
 
     def __init__(self, path: str, how: CheckOptions) -> None:
@@ -88,6 +89,7 @@ class PastWindows:
         """How many windows were judged for the last time."""
         self.standing: dict[tuple[str, str], FailureKey] = {}
         """By (rule, trace), the first failure that stands."""
+        # Of all past windows; what is the same in several is there once.
         self._tallies: dict[str, RuleTally] = {}
         self._events = 0
         self._traces: dict[str, None] = {}
@@ -106,7 +108,7 @@ class PastWindows:
         counted: Mapping[int, str],
     ) -> None:
         """Add the current window, which has ended, to the past ones; its `failures` stand."""
-        new_events = _new_events(window, counted)
+        new_events = _new_events(window, counted)  # by trace, how many
         self._tallies = self._tallies_with(window, counted)
         self._events += sum(new_events.values())
         self._traces |= dict.fromkeys(new_events)
@@ -135,7 +137,7 @@ class PastWindows:
         self, captures: Sequence[Capture], window: Sequence[JudgedBatch], counted: Mapping[int, str], lines: int
     ) -> CheckedInput:
         """Return the input without situations: the past windows, and this one without the events that were counted there."""
-        findings = InputFindings(list(self._problems | _problems(captures)))
+        findings = InputFindings(problems=list(self._problems | _problems(captures)))
         if not self.count:
             # One window is the whole of the logs: the report can say what `check` says.
             findings.covered = [str(life) for capture in captures for life in capture.coverage]
@@ -144,10 +146,10 @@ class PastWindows:
             return checked_input(self.path, LOGS, findings, [result.judgement for result in window])
         new_events = _new_events(window, counted)
         judgement = Judgement(
-            self._events + sum(new_events.values()),
-            len(self._traces | new_events),
-            self._with_standing_failures(self._tallies_with(window, counted), window),
-            (),
+            events=self._events + sum(new_events.values()),
+            traces=len(self._traces | new_events),
+            tallies=self._with_standing_failures(self._tallies_with(window, counted), window),
+            failures=(),  # they are in the report: the input has only the counts
         )
         findings.covered = [str(life) for _, life in sorted(self._lives_with(captures).items())]
         windows = (
@@ -165,10 +167,10 @@ class PastWindows:
 
     def _lost_disks_with(self, window: Iterable[JudgedBatch]) -> dict[LostDisk, None]:
         """Return the lost disks of past windows and of this one, each once, as the keys of a dict."""
-        lost = dict(self._lost_disks)
+        disks = dict(self._lost_disks)
         for batch in (result.batch for result in window):
-            lost |= dict.fromkeys(lost_disks(batch.stored, batch.config, batch.traces, batch.source))
-        return lost
+            disks |= dict.fromkeys(lost_disks(batch.stored, batch.config, batch.traces, batch.source))
+        return disks
 
     def _tallies_with(self, window: Sequence[JudgedBatch], counted: Mapping[int, str]) -> dict[str, RuleTally]:
         """Return the tallies of past windows and of this one, without those of events that were counted before."""
@@ -180,13 +182,13 @@ class PastWindows:
 
     def _counted_part(self, window: Sequence[JudgedBatch], counted: Mapping[int, str]) -> Iterator[JudgedBatch]:
         """Judge the beginnings of a window's traces, whose events were counted before, by themselves; yield the results."""
-        problems: list[Problem] = []
+        problems: list[Problem] = []  # left out: judging the whole window met them, too
         for batch in (result.batch for result in window):
             traces = tuple(
                 replace(trace, events=trace.events[: _counted_events(trace, counted)]) for trace in batch.traces or ()
             )
             if any(trace.events for trace in traces):
-                # A trace with doubts is a batch of its own (inputs.capture_batches).
+                # Of the gaps those that begin in the beginning; a trace with gaps is a batch of its own (capture_batches).
                 doubts = tuple(doubt for doubt in batch.doubts if doubt.first < len(traces[0].events))
                 columns = to_columns(traces, batch.config)
                 beginning = replace(batch, traces=traces, stored=columns, doubts=doubts)
@@ -199,6 +201,7 @@ class PastWindows:
             traces = tuple(
                 replace(trace, events=trace.events[_counted_events(trace, counted) :]) for trace in batch.traces or ()
             )
+            # `counted`: their numbers are the reader's own, and begin in the middle of a count.
             new = replace(batch, traces=traces, stored=to_columns(traces, batch.config, counted=True))
             add(seen, situations(new.stored, new.place))
         return seen
@@ -210,9 +213,11 @@ class PastWindows:
         # The tallies do not say it: a failure that was withdrawn later was counted with its window, and one that stands may
         # have been subtracted as counted.
         standing = {*self.standing, *((key.rule, key.trace) for key, _, _ in failures_of(window))}
-        failed = {rule: sum(1 for failing, _ in standing if failing == rule) for rule in tallies}
+        failed_traces = {rule: sum(1 for failing, _ in standing if failing == rule) for rule in tallies}
+        # In each trace in which a rule fails at least one of its checks has failed.
+        failed = {rule: max(tally.failed, failed_traces[rule]) for rule, tally in tallies.items() if failed_traces[rule]}
         return {
-            rule: replace(tally, failed=max(tally.failed, failed[rule]) if failed[rule] else 0, failed_traces=failed[rule])
+            rule: replace(tally, failed=failed.get(rule, 0), failed_traces=failed_traces[rule])
             for rule, tally in tallies.items()
         }
 
@@ -230,8 +235,8 @@ def failures_of(window: Iterable[JudgedBatch]) -> Iterator[tuple[FailureKey, Jud
     for result in window:
         for failure in result.judgement.failures:
             traces = result.batch.traces or ()
-            first = sum(len(before.events) for before in traces[: failure.trace])
-            event = traces[failure.trace].events[failure.row - first]
+            first_row = sum(len(trace.events) for trace in traces[: failure.trace])  # of the failing trace in the columns
+            event = traces[failure.trace].events[failure.row - first_row]
             yield FailureKey(failure.rule, traces[failure.trace].name, event.at, event.time), result, failure
 
 
@@ -243,11 +248,13 @@ def _new_events(window: Iterable[JudgedBatch], counted: Mapping[int, str]) -> di
 
 def _counted_events(trace: Trace, counted: Mapping[int, str]) -> int:
     """Count the events of a trace, its first ones, that were counted in past windows."""
-    # By time and node, since windows share no row numbers; the log lines of one node are in the order of their times.
+    # By time and node, since windows share no row numbers; the log lines of one node are in the order of their times. They
+    # are its first events: a window overlaps with the one before at its beginning.
     return sum(1 for event in trace.events if event.time is not None and event.time <= counted.get(event.node, ""))
 
 
 def _problems(captures: Iterable[Capture]) -> dict[Problem, None]:
+    """Return the problems of a window, each once, as the keys of a dict."""
     return dict.fromkeys(problem for capture in captures for problem in capture.problems)
 
 
@@ -258,7 +265,7 @@ def _gaps(captures: Iterable[Capture]) -> dict[str, None]:
 
 
 def _capped(entries: Mapping[Any, None]) -> dict[Any, None]:
-    """Keep the first PROBLEMS entries (rule 2)."""
+    """Return the first PROBLEMS entries: memory does not grow with the number of windows."""
     return dict.fromkeys([*entries][:PROBLEMS])
 
 
@@ -302,6 +309,7 @@ class BrokerLogs(Source):
         self._judged_at = time.monotonic()
         self._judging_took = 0.0
         self._reported: dict[FailureKey, None] = {}
+        """Failures of this window that were news and were not withdrawn."""
         self._missed: set[FailureKey] = set()
         """Failures that the last judgement did not find again: one that is missed twice is withdrawn."""
         self._reported_before: dict[FailureKey, None] = {}
@@ -327,7 +335,7 @@ class BrokerLogs(Source):
             return True
         self._small_pieces, self._unread = 0, []
         begin = time.monotonic()
-        # A window is judged from nothing each time, so never more often than half of the time.
+        # A window is judged from nothing each time, so judging never takes up more than half of the time.
         if not self._unjudged or begin - self._judged_at < max(JUDGE_EVERY, self._judging_took):
             return False
         self.judge()
@@ -348,6 +356,7 @@ class BrokerLogs(Source):
         self._small_pieces = 0 if piece is not None and len(piece.data) >= SMALL else self._small_pieces + 1
         self._unjudged = True
         self.arrived()
+        # Which logs have more by now: a full window waits for those that lag behind.
         self._unread = self._tails.look()
         self._begin_window_if_full(self._unread)
         return True
@@ -368,7 +377,7 @@ class BrokerLogs(Source):
         """Return the report of `check` on the lines read so far, as far as the windows allow (rule 1)."""
         captures = self._growth.whole()
         window = self._judged(captures)
-        logs = self.past.input(captures, window, self._growth.judged_until, self._growth.lines)
+        logs = self.past.input(captures, window, self._growth.judged_until, self._growth.lines)  # the only input
         # The end of the logs is judged as it is: a failure near it may be undecided now (rule 3).
         standing = {(key.rule, key.trace) for key, _, _ in failures_of(window)} | {*self.past.standing}
         undecided = [
@@ -399,15 +408,15 @@ class BrokerLogs(Source):
         captures = self._growth.look()
         window = self._judged(captures)
         self._publish_changes(window)
-        standing = {key: None for key in self._reported if key not in self._missed}
+        standing = {key: None for key in self._reported if key not in self._missed}  # those that this judgement has, too
         self.past.add(captures, window, standing, self._growth.judged_until)
         # Its lines stay for one more window: a failure that the last judgement missed may come back, or be withdrawn.
         self._reported_before, self._reported = standing, {key: None for key in self._reported if key in self._missed}
         self._growth.forget(captures)
 
     def _judged(self, captures: Sequence[Capture]) -> list[JudgedBatch]:
-        """Judge the traces of a window's captures from nothing."""
-        problems: list[Problem] = []
+        """Judge the traces of a window's captures from nothing; return the batches with their judgements."""
+        problems: list[Problem] = []  # of traces that cannot be judged: not published
         path = str(self.path)
         batches = (batch for capture in captures for batch in capture_batches(capture, path))
         return [result for batch in batches for result in judge_batch(batch, path, self.how.profile, problems)]
@@ -439,8 +448,9 @@ class BrokerLogs(Source):
     def _alarm(self, key: FailureKey, result: JudgedBatch, failure: Failure) -> Alarm:
         """Return the news of a failure; make its explanation if the report has room for one or its rule has none yet."""
         if len(self._explained) < self.how.explained or all(key.rule != explained.rule for explained in self._explained):
+            # Its batch as if nothing else failed in it: that yields the one explanation.
             alone = replace(result, judgement=replace(result.judgement, failures=(failure,)))
-            self._explained.update((key, explanation) for explanation in explain_failures([alone], 1))
+            self._explained.update((key, explanation) for explanation in explain_failures([alone], most=1))
         config = result.batch.config
         actual, expected = comparison_text(failure, config)
         return Alarm(key.trace, key.rule, key.at, failure.compared, expected, actual, self._explained.get(key))
@@ -474,12 +484,12 @@ class StoryNews:
         """Begin with nothing published."""
         self.path = path
         self._published: dict[tuple[object, ...], str] = {}
-        """By what identifies an entry or a loss, the sentence about a loss as it was published last, "" for an entry."""
+        """By what identifies it, each entry and loss that was published: a loss with its last sentence, an entry with ""."""
 
     def story(self) -> Story | None:
         """Read the story of the logs as they are now; return None if they are larger than MOST_BYTES."""
         size = 0
-        for path, _ in text_files(self.path, []):
+        for path, _ in text_files(self.path, []):  # what cannot be read is said by whoever judges the logs
             # A log that is rotated may be gone since the folder was listed.
             with suppress(OSError):
                 size += path.stat().st_size

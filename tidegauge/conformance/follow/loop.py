@@ -37,7 +37,10 @@ class FailureNews:
 
 @dataclass(frozen=True)
 class Alarm(FailureNews):
-    """A new failure. The first of each rule, and as many as a report explains, have an explanation, and are shown by it."""
+    """A new failure: its trace, its rule, where its event was read, what was compared, and both values as text.
+
+    The first of each rule, and as many as a report explains, have an explanation, and are shown by it.
+    """
 
     trace: str
     rule: str
@@ -56,7 +59,7 @@ class Alarm(FailureNews):
 
 @dataclass(frozen=True)
 class Withdrawn(FailureNews):
-    """A published failure that is withdrawn: lines turned out to be missing, and may explain it."""
+    """A published failure, by its event at `at`, that is withdrawn: lines turned out to be missing, and may explain it."""
 
     trace: str
     rule: str
@@ -90,12 +93,14 @@ def publisher(say: Callable[[str], None], note: Callable[[str], None]) -> Publis
     """Return a function that passes the text of news on: failures and what happened to `say`, all others to `note`."""
 
     def publish(news: News) -> None:
+        """Pass the text of a piece of news to the function of its kind."""
         (say if isinstance(news, FailureNews | StoryLine) else note)(str(news))
 
     return publish
 
 
 REPORT_BEGINS = StoryLine(f"--- report on all that was read {'-' * 40}")
+"""Published after the last news, before the report is printed."""
 
 
 class Source(ABC):
@@ -105,6 +110,7 @@ class Source(ABC):
         """Begin to follow; `publish` is called with each piece of news."""
         self._publish = publish
         self.has_news = False
+        """Whether a failure, or something that happened, was published."""
         self.ended = False
         """Nothing more can come: standard input was closed, or the rest cannot be read."""
         self.interrupted = False

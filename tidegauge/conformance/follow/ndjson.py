@@ -152,18 +152,20 @@ class GrowingTrace:
 
     def take(self, events: Iterable[Event]) -> tuple[list[Failure], list[tuple[str, int]]]:
         """Judge the next events; return the new failures, and the (rule, row) of those that are withdrawn."""
-        first_new, window_changed, new = self.event_count, False, list[WindowEvent]()
+        # The row of the first new event; whether an event in the window was marked; the new events.
+        first_new, window_changed, new_events = self.event_count, False, list[WindowEvent]()
         for row, event in enumerate(events, first_new):
             self._numbers.take(row, event)
             # Whether lines of the node are missing before this event, and the row of the node's event before the gap.
-            lost, before = self._gaps.take(row, event)
-            if lost and before is not None and before >= first_new:
-                new[before - first_new] = with_lines_missing_after(new[before - first_new])
-            elif lost and before is not None:
+            lines_missing, before = self._gaps.take(row, event)
+            if lines_missing and before is not None and before >= first_new:
+                new_events[before - first_new] = with_lines_missing_after(new_events[before - first_new])
+            elif lines_missing and before is not None:
                 # The gap begins after an event that was judged already, as if nothing were missing there.
                 window_changed = self.window.mark_missing_after(before) or window_changed
-            new.append(WindowEvent(event, MISSING_AHEAD if lost else 0, self._latest_epochs.latest(event)))
-        self.window.take(new, window_changed)
+            latest_epoch = self._latest_epochs.latest(event)
+            new_events.append(WindowEvent(event, MISSING_AHEAD if lines_missing else 0, latest_epoch))
+        self.window.take(new_events, window_changed)
         failures = {(failure.rule, failure.row): failure for failure in self._failures()}
         news = [failure for key, failure in failures.items() if key not in self._reported]
         # A failure before the window cannot be judged again: that it is not among `failures` withdraws nothing.
@@ -189,7 +191,8 @@ class GrowingTrace:
         """Return the judgement on the trace as if it ended here."""
         st, findings = self._as_if_ended()
         findings = findings.plus(Findings(_failures_at_end(st, self.event_count - 1), []))
-        judgement = judgement_of(self.event_count, 1, st, *NO_LAST_STATES)
+        # The counts are in the table. Then the failures, SEQ-01, the truncations with an unknown cache, the lost line.
+        judgement = judgement_of(self.event_count, 1, st, *NO_LAST_STATES)  # of one trace
         # The table has counted a failing trace each time that failures were taken out of it; it is one trace.
         tallies = {rule: replace(tally, failed_traces=min(tally.failed, 1)) for rule, tally in judgement.tallies.items()}
         judgement = replace(judgement, tallies=tallies, failures=tuple(firsts(findings.failures)), failures_left_out=0)
@@ -221,7 +224,10 @@ class GrowingTrace:
         return st, window.past.plus(findings)
 
     def _failures(self) -> list[Failure]:
-        """Return all failures that are certain so far: of the kernel, of SEQ-01, of truncations that no cache explains."""
+        """Return all failures that are certain so far: of the kernel, of SEQ-01, of truncations that no cache explains.
+
+        After a line that could not be read (`damaged`) none is certain.
+        """
         window, first_of_sequence = self.window, self._numbers.first
         # Judging the window again costs time: only failures in it can become undecided by what may be missing at the end.
         findings = self._as_if_ended()[1] if window.recent.failures else window.past.plus(window.recent)
@@ -232,6 +238,7 @@ class GrowingTrace:
                 for truncation in findings.truncations[:MOST_SEARCHED]
                 if find_explaining_cache(truncation) is None
             ]
+            # Expected at least 1 cache that explains it, seen 0.
             failures += [Failure(0, truncation.row, UNKNOWN_CACHES_RULE, COMPARED, 1, 0) for truncation in unexplained]
         if first_of_sequence is not None:
             failures.append(first_of_sequence)
@@ -240,7 +247,7 @@ class GrowingTrace:
 
 def _failures_at_end(st: s.State, row: int) -> list[Failure]:
     """Make the checks at the end of a trace, as judge_traces does; return what fails, at `row`, the last of the trace."""
-    st[s.PARTITION, s.NOW] = 0
+    st[s.PARTITION, s.NOW] = 0  # failures are recorded at this row, to which `_take_failures` adds `row`
     if st[s.OPTION, s.UNOBSERVED] != 0:
         for b in range(st[s.OPTION, s.BROKERS]):
             forget_unobserved(st, b)
@@ -269,6 +276,7 @@ class Window:
         self.past = self.recent = Findings([], [])
         self._run: Callable[..., None] = judge_traces
         self._choose_again_at = LOAD_FROM
+        """The number of events at which the faster of two kernels is chosen again: interpreted, or as machine code."""
 
     @property
     def event_count(self) -> int:
@@ -280,11 +288,10 @@ class Window:
         row = self.event_count
         self.events.extend(events)
         if self.event_count >= self._choose_again_at:
-            # Machine code is loaded if it is cached. Compiling would hold up the news for half a minute: never here.
-            self._run, self._choose_again_at = (
-                execution(min(self.event_count, COMPILE_FROM - 1)),
-                2 * self._choose_again_at,
-            )
+            # Machine code is loaded if it is cached. Compiling would hold up the news for half a minute: never here, as one
+            # event less than COMPILE_FROM is not enough for it.
+            self._run = execution(min(self.event_count, COMPILE_FROM - 1))
+            self._choose_again_at *= 2
         columns, trace = self._columns(events)
         # Otherwise the window has to be judged again, since its events were judged by other options, or as if complete.
         if not self._new_options(columns) and not changed:
@@ -342,29 +349,32 @@ class Window:
         if row < 0:
             return None
         columns, trace = self._columns(self.events)
-        place = TraceRow(columns, trace.config, 0, row, (trace,), "", self.base.copy(), self.first_row)
+        begun, earlier = self.base.copy(), self.first_row  # what the judge knew before the window, after so many events
+        place = TraceRow(columns, trace.config, 0, row, (trace,), begun=begun, earlier=earlier)
         return place, replace(failure, row=row)
 
     def _new_options(self, columns: Columns) -> bool:
         """Switch on the judge's options that new events show; return whether one was off when the others were judged."""
         shown = np.array(options_of(columns, self.trace.config))  # numbers, 0 where an option is off
-        new = bool((shown > self.base[s.OPTION, : len(shown)]).any())
+        has_new = bool((shown > self.base[s.OPTION, : len(shown)]).any())
+        # The larger number: an option that older events have shown stays on.
         for st in (self.base, self.now):
             st[s.OPTION, : len(shown)] = np.maximum(st[s.OPTION, : len(shown)], shown)
-        return new
+        return has_new
 
     def _judge_into(self, st: s.State, events: Sequence[WindowEvent], row: int, columns: Columns, trace: Trace) -> Findings:
         """Judge events, the first of which is this row of the trace, in table `st`; return the findings in them.
 
         `columns` and `trace` are made from the events (`_columns`).
         """
-        inputs, begin, last = frozen_inputs(columns, None, columns.missing)[:-1], 0, len(events)
+        # All arguments of the kernel but the starts of traces, which are those of each run.
+        inputs, begin, end = frozen_inputs(columns, None, columns.missing)[:-1], 0, len(events)
         findings = Findings([], [])
         # The run stops before each truncation: what its replica's epoch cache holds then is gone after it.
-        for stop in (*(at for at, entry in enumerate(events) if entry.event.event in TRUNCATING), last):
+        for stop in (*(at for at, entry in enumerate(events) if entry.event.event in TRUNCATING), end):
             self._run(st, *inputs, frozen(np.array([begin, stop])), *NO_LAST_STATES)
             findings.failures.extend(_take_failures(st, row))
-            if stop < last:
+            if stop < end:
                 event, replica = events[stop].event, replica_of(st, positions(trace.config)[events[stop].event.node])
                 truncation = undecided_truncation(0, row + stop, event, row + stop, replica, events[stop].latest)
                 findings.truncations.extend([truncation] if truncation is not None else [])
@@ -395,6 +405,7 @@ def firsts(failures: Iterable[Failure]) -> Iterator[Failure]:
 def _take_failures(st: s.State, row: int) -> list[Failure]:
     """Remove the failures from a table, and return them; `row` is the row of the trace that is row 0 in the table."""
     first, count = int(st[s.PARTITION, s.AT_FAILURES]), int(st[s.PARTITION, s.FAILURES])
+    # Rows of six columns, F_TRACE to F_ACTUAL.
     failures = [failure_of(failure_row) for failure_row in st[first : first + count, :6].tolist()]
     # A table holds the first failure of each rule. Taken out, the next one of the rule is recorded, too: it is news again.
     st[s.PARTITION, s.FAILURES] = st[s.PARTITION, s.FAILED] = 0
@@ -420,6 +431,7 @@ class NdjsonSource(Source):
         """Traces that cannot be judged, each with the reason; its lost events are counted there."""
         self._problems: list[Problem] = []
         self._more_problems = self._more_lost = 0
+        """Problems beyond the first ones, which are not kept, and the events that were lost with them."""
         self._missing: list[str] = []
         self._lost_disks: list[LostDisk] = []
         self._situations: dict[Situation, Seen] = {}
@@ -452,9 +464,10 @@ class NdjsonSource(Source):
         problems = [*self._problems, *self._set_aside.values()]
         if self._more_problems:
             seen, do = f"{self._more_problems:,} more problems", "see above: each was printed as it was met"
-            problems.append(Problem(self.name, None, "what can be read", seen, do, self._more_lost))
+            problems.append(Problem(self.name, None, "what can be read", seen, do, lost=self._more_lost))
         findings = InputFindings(problems, self.notes, missing=self._missing)
         checked = checked_input(self.name, "NDJSON", findings, list(judgements.values()))
+        # Only if the command counts situations.
         profiles = {trace.window.trace.config.profile for trace in self.traces.values() if self.how.situations}
         inputs = (replace(checked, situations=self._situations, profiles=frozenset(profiles)),)
         failures = [(name, failure) for name, judgement in judgements.items() for failure in judgement.failures]
@@ -486,6 +499,7 @@ class NdjsonSource(Source):
     def _judge(self, trace: Trace) -> None:
         """Judge new events of a trace, of which `trace` has no others; publish what fails, and what is withdrawn."""
         name = trace.name
+        # A new trace: it is judged from here on, or set aside.
         if name not in self.traces and name not in self._set_aside:
             config = trace.config if self.how.profile is None else replace(trace.config, profile=self.how.profile)
             problem = self._refusal(config)
@@ -495,6 +509,7 @@ class NdjsonSource(Source):
             else:
                 self.traces[name] = GrowingTrace(replace(trace, config=config))
                 self._missing += [gap for gap in config.extra.get(MISSING, ()) if gap not in self._missing]
+        # Of one that was set aside the events are only counted.
         if name in self._set_aside:
             problem = self._set_aside[name]
             self._set_aside[name] = replace(problem, lost=problem.lost + len(trace.events))
@@ -503,13 +518,13 @@ class NdjsonSource(Source):
         growing = self.traces[name]
         if self.how.situations:
             self._count_situations(trace, growing.event_count)
-        growing.damaged = self._reader.damaged.get(name)
+        growing.damaged = self._reader.damaged.get(name)  # known before the events after the line are judged
         try:
             failures, withdrawn = growing.take(trace.events)
         # One such trace stops no other (rule 3); the others keep their tables.
         except TooLargeError as error:
             expected, seen = "a trace that can be judged", f"{name}: {error}"
-            problem = Problem(self.name, None, expected, seen, "split it", growing.event_count)
+            problem = Problem(self.name, None, expected, seen, "split it", lost=growing.event_count)
             self._set_aside[name] = problem
             del self.traces[name]
             self.publish(problem)
@@ -537,7 +552,7 @@ class NdjsonSource(Source):
         if log_gaps(config):
             expected, seen = "a trace that goes on", "a Config with the gaps of a complete one"
             return Problem(self.name, None, expected, seen, "judge the complete trace, without --follow")
-        return unknown_profile_problem(self.name, config, 0)
+        return unknown_profile_problem(self.name, config, events=0)  # they are counted as they come
 
     def _alarm(self, trace: GrowingTrace, failure: Failure) -> Alarm:
         """Return the news of a failure; make its explanation if the report has room for one or its rule has none yet."""
@@ -563,6 +578,7 @@ class NdjsonFile(NdjsonSource):
     """A file that grows, also if it is rotated or truncated."""
 
     def __init__(self, path: str, how: CheckOptions, publish: Publish) -> None:
+        """Open the file at its beginning."""
         super().__init__(path, how, publish)
         self._file = Path(path).open("rb", buffering=0)  # noqa: SIM115  another one may take its place
 
@@ -616,17 +632,20 @@ class StandardInput(NdjsonSource):
     """Standard input, until the other side closes it."""
 
     def __init__(self, how: CheckOptions, publish: Publish) -> None:
+        """Begin with nothing read; the arguments are those of NdjsonSource."""
         super().__init__("stdin", how, publish)
 
     def poll(self) -> bool:
         """Judge the next piece of standard input, or note its end; return False if there is nothing to read now."""
         descriptor = sys.stdin.fileno()
-        if not select.select([descriptor], [], [], 0)[0]:
+        readable, _, _ = select.select([descriptor], [], [], 0)
+        if not readable:
             return False
         data = os.read(descriptor, PIECE)
         if data:
             self.feed(data)
             self.arrived()
+        # Nothing to read from what is readable: the other side has closed it.
         else:
             self.ended = True
         return True

@@ -86,7 +86,10 @@ COMPARED = (
     Compared("RaisedTooLate", "elr", {"MaxPartitionEpoch": 2, "MaxStops": 0}),
     Compared("RepairedMinIsr", "elr", {"MaxPartitionEpoch": 3, "MaxLog": 0}),
 )
-"""What the main job compares, a few seconds each; those of ISR changes and those from deep states with three brokers."""
+"""What the main job compares, a few seconds each; those of ISR changes and those from deep states with three brokers.
+
+The tighter bounds (`constants`) are for the main job only.
+"""
 
 
 def compared_of(model: Model) -> Compared:
@@ -98,13 +101,17 @@ def compared_of(model: Model) -> Compared:
     name = model.cfg if isinstance(model, OwnModel) else model.name
     listed = next((compared for compared in COMPARED if compared.model == name), None)
     if listed is not None:
-        return replace(listed, constants={})
+        return replace(listed, constants={})  # the model's own bounds: tighter ones are for the main job only
     if model.module == "MCController":
         # Its switches are the model's own (control_profile_of).
-        return Compared(name, "elr", {})
+        return Compared(name, "elr", constants={})
     if model.module == "MCAlterPartition":
+        # ReadsNewerImage is the repair of F3: metadata of an equal partition epoch is skipped, as the profile skips-equal
+        # does.
         repaired = model.config().substitutions.get("ReadsImage") == "ReadsNewerImage"
-        return Compared(name, "skips-equal" if repaired else "fetch-truncation", {})
+        return Compared(name, "skips-equal" if repaired else "fetch-truncation", constants={})
+    # Its profile; `off`, the switch of the profile that the cfg turns off; `beyond`, the substitutions (`Name <- Operator`)
+    # of the cfg that the profile does not have. Of these only one of Init, another start, can be compared.
     setting = setting_of(model)
     starts = {substitution for substitution in setting.beyond if substitution.startswith("Init <- ")}
     if setting.beyond - starts:
@@ -114,12 +121,15 @@ def compared_of(model: Model) -> Compared:
         )
     # `Init <- LaggingHwInit` starts where the model SeedLaggingHw ends.
     seed = "".join(f"Seed{substitution.removeprefix('Init <- ').removesuffix('Init')}" for substitution in starts)
-    return Compared(name, setting.profile, {}, seed, setting.off)
+    return Compared(name, setting.profile, constants={}, seed=seed, off=setting.off)
 
 
 @dataclass(frozen=True)
 class Equality:
-    """How the two graphs of a model compare; `divergence` describes the first difference, None if they are the same."""
+    """How the two graphs of a model compare; `divergence` describes the first difference, None if they are the same.
+
+    `states` and `transitions` are the size of TLC's graph.
+    """
 
     model: str
     profile: str
@@ -148,26 +158,29 @@ class System(NamedTuple):
 
 def compare(compared: Compared, rules: Rules | None = None) -> Equality:
     """Compare TLC's graph of a model with the explorer's; `rules`, if given, are used instead of the implementation's."""
-    return _equality(compared, _theirs(compared), rules)
+    return _equality(compared, _graph_of_tlc(compared), rules)
 
 
 def compare_all(every: Sequence[Compared], on_done: Callable[[Equality], None]) -> tuple[Equality, ...]:
     """Compare the graphs of several models while TLC runs the next two; call `on_done` with each result, in their order."""
     done: list[Equality] = []
-    with run_several(_theirs, every) as graphs:
+    with run_several(_graph_of_tlc, every) as graphs:
         for compared, theirs in zip(every, graphs, strict=True):
             done.append(_equality(compared, theirs))
             on_done(done[-1])
     return tuple(done)
 
 
-def _theirs(compared: Compared, start: TlcStart = ONLY_RUN) -> LabelledGraph:
+def _graph_of_tlc(compared: Compared, start: TlcStart = ONLY_RUN) -> LabelledGraph:
     """Run TLC on a model; return its graph. `start` says how TLC is started beside others."""
     return labelled_graph(find_model(compared.model), start=start, **compared.constants)
 
 
 def _equality(compared: Compared, theirs: LabelledGraph, rules: Rules | None = None) -> Equality:
-    """Compare the graph of TLC (`theirs`) with the explorer's, which follows `rules` if they are given."""
+    """Compare the graph of TLC (`theirs`) with the explorer's, which follows `rules` if they are given.
+
+    Both number their states, state 0 the initial one; their edges have the numbers of states and labels.
+    """
     system = system_of(find_model(compared.model))
     ours = system.explore(system.start(compared, rules))
     # Edges by their views, not by numbers: the two sides number their states in different orders.
@@ -197,6 +210,7 @@ def _at_the_end_of(seed: Model) -> Cluster:
     """Return the implementation's state after the run of a seed: the steps that TLC takes from Init to a deep state."""
     walker = Walker(bounds_of(seed))
     cluster = walker.start
+    # The model fails, as it is meant to, in the deep state: the counterexample leads there.
     for step in run_tlc(seed.module, seed.config().text(), limits=Limits(brief=True)).counterexample[1:]:
         # The implementation may step elsewhere too; follow the step that leads to TLC's state.
         tlc_view = view_of(step.state)
@@ -244,12 +258,12 @@ def first_divergence(start: View, spec: set[Edge], impl: set[Edge], system: Syst
 
     `spec` and `impl` are the edges of the two graphs.
     """
-    steps = {"spec": _by_source(spec), "impl": _by_source(impl)}
-    path: dict[View, tuple[View, Label] | None] = {start: None}
+    their_steps, our_steps = _by_source(spec), _by_source(impl)
+    path: dict[View, tuple[View, Label] | None] = {start: None}  # by state, the state and the label before it
     waiting = deque([start])
     while waiting:
         state = waiting.popleft()
-        theirs, ours = steps["spec"][state], steps["impl"][state]
+        theirs, ours = their_steps[state], our_steps[state]
         # Breadth first over the steps that both take: the first difference is one of the nearest.
         if theirs != ours:
             return _divergence_text(system, state, path, theirs, ours)
@@ -280,6 +294,7 @@ def _divergence_text(
     `path` has for each state the state and the label before it, None for the start. `theirs` and `ours` are the steps from
     the state, as (label, target).
     """
+    # The labels from the start to the state, found backwards.
     labels: list[Label] = []
     step_before = path[state]
     while step_before is not None:
@@ -289,12 +304,12 @@ def _divergence_text(
     lines = [f"first divergence after {len(labels)} steps:"]
     lines += [f"  {number:>2}  {system.label_text(label)}" for number, label in enumerate(reversed(labels), 1)]
     lines += ["in this state:", system.view_text(state)]
-    for label in sorted({label for label, _ in theirs ^ ours}):
-        spec_to = [target for step, target in theirs if step == label]
-        impl_to = [target for step, target in ours if step == label]
+    for label in sorted({label for label, _ in theirs ^ ours}):  # of the steps that only one side takes
+        spec_targets = [target for step, target in theirs if step == label]
+        impl_targets = [target for step, target in ours if step == label]
         lines.append(f"{system.label_text(label)}:")
-        lines.append(f"  spec: {_outcome(system, spec_to)}")
-        lines.append(f"  impl: {_outcome(system, impl_to)}")
+        lines.append(f"  spec: {_outcome(system, spec_targets)}")
+        lines.append(f"  impl: {_outcome(system, impl_targets)}")
     return "\n".join(lines)
 
 

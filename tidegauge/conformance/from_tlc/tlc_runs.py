@@ -60,9 +60,11 @@ GENERATIONS = {
 """The profiles of `impl.profiles` that the spec has, with a model that puts each in."""
 
 BESIDE = {"MCLogStartMovement": "MovingStart", "MCAcks": "AcksAll", "MCKeeping": "KeepingSmall"}
-"""The models that put in log starts that move, clients, or another network, and nothing else; the reference has each."""
+"""By module, the model that puts in log starts that move, clients, or another network, and nothing else; the reference has
+each."""
 
 READ_BY_PROPERTIES = frozenset({"IsPrefix <- IsPrefixWhereKept"})
+"""What a cfg puts in for its properties alone: no step depends on it."""
 
 SWITCHES: Mapping[frozenset[str], str] = {frozenset({"Matches <- MatchesOffset"}): "response_epoch_checked"}
 """What a cfg may put in beyond its profile that is a switch of it turned off."""
@@ -111,9 +113,10 @@ class ModelSetting:
 def setting_of(model: Model) -> ModelSetting:
     """Return the setting of a model: the profile that explains most of its cfg's substitutions, and the others."""
     substitutions = _substitutions(model)
-    # Brokers of several profiles: the model names them itself.
+    # Brokers of several profiles: the model names them itself. Its cfgs share the substitutions of MixedTruncation.
     if model.module == "MCMixed":
-        return ModelSetting(mixed_profile_of(model), "", substitutions - _substitutions(find_model("MixedTruncation")))
+        beyond = substitutions - _substitutions(find_model("MixedTruncation"))
+        return ModelSetting(mixed_profile_of(model), off="", beyond=beyond)
     if model.module in BESIDE:
         # Log starts, clients and the network are features that every profile of the reference has: they choose none.
         substitutions -= _substitutions(find_model(BESIDE[model.module])) | READ_BY_PROPERTIES
@@ -124,11 +127,12 @@ def setting_of(model: Model) -> ModelSetting:
     )
     by_profile = {profile: _substitutions(find_model(name)) for profile, name in GENERATIONS.items()}
     candidates = [profile for profile, of_profile in by_profile.items() if of_profile <= substitutions]
-    # A cfg of MCELR may also leave out one of the substitutions of its profile: that takes a guard away.
+    # A cfg of MCELR may also leave out one of the substitutions of its profile, which takes a guard away: then no profile,
+    # or another one, would be found by them.
     if model.module == "MCELR":
         candidates = ["safe" if "ForgetsFollowers <- AlwaysForgets" in substitutions else "elr"]
     profile = max(candidates, key=lambda candidate: len(by_profile[candidate]))
-    beyond = substitutions ^ by_profile[profile]
+    beyond = substitutions ^ by_profile[profile]  # put in besides the profile's, or left out of them
     off = SWITCHES.get(beyond, "")
     return ModelSetting(profile, off, frozenset() if off else beyond)
 
@@ -169,7 +173,7 @@ def export(model: Model, directory: Path) -> Exported:
 
     Raises SpecError when it does not fail, ExportError when its states are no trace.
     """
-    text = ""
+    scenario_text = ""
     # The states of this module have no view of the cluster: it is about ISR changes alone, and has a reporter of its own.
     if model.module == "MCAlterPartition":
         result = run_tlc(model.module, model.config().text(), limits=Limits(brief=True))
@@ -182,16 +186,16 @@ def export(model: Model, directory: Path) -> Exported:
         run = counterexample(model)
         failed, states = run.property, len(run.states)
         trace = trace_of(run, model, file_stem(model))
-        text = "" if setting_of(model).beyond else scenario_of(run, model)
+        scenario_text = "" if setting_of(model).beyond else scenario_of(run, model)
     directory.mkdir(parents=True, exist_ok=True)
-    lines, played = directory / f"{file_stem(model)}.ndjson", directory / f"{file_stem(model)}.txt"
-    ndjson.write([trace], lines)
+    trace_file, scenario_file = directory / f"{file_stem(model)}.ndjson", directory / f"{file_stem(model)}.txt"
+    ndjson.write([trace], trace_file)
     # A run beyond a profile, or of ISR changes alone, has no scenario (rule 3).
-    if text:
-        played.write_text(text, encoding="utf-8")
+    if scenario_text:
+        scenario_file.write_text(scenario_text, encoding="utf-8")
     judgement = judge(to_columns([trace], trace.config), trace.config)
     broken = tuple(sorted({failure.rule for failure in judgement.failures}))
-    return Exported(failed, states, lines, played if text else None, len(trace.events), broken)
+    return Exported(failed, states, trace_file, scenario_file if scenario_text else None, len(trace.events), broken)
 
 
 def file_stem(model: Model) -> str:
@@ -232,6 +236,7 @@ def scenario_of(run: Behaviour, model: Model) -> str:
             f"of {setting.profile}: a run without a guard, or from another start, is exported as a trace only"
         )
     player = Player()
+    # A state is a view, whose first part has an entry for each broker. A fetch of the specification takes one record.
     options = [f"brokers={len(run.states[0][0])}", f"profile={setting.profile}", "max_fetch=1", *_options(model)]
     blocks = [played_block(player, " ".join(["cluster", *options, *([f"{setting.off}=off"] if setting.off else [])]))]
     session = _session(player)
@@ -254,7 +259,7 @@ def scenario_of(run: Behaviour, model: Model) -> str:
 
 
 def _options(model: Model) -> list[str]:
-    """Return the options of `cluster` that the model's bounds ask for."""
+    """Return the options of the command `cluster` that the model's bounds ask for, where they are not its defaults."""
     bounds = bounds_of(model)
     clients = ["clients=on"] if bounds.max_waiting else []
     min_isr = [f"min_isr={bounds.min_insync_replicas}"] if bounds.min_insync_replicas != 1 else []
@@ -283,6 +288,7 @@ def _incomplete(session: Session) -> int | None:
     """Return a member of the ISR that lacks a committed record, could be elected and does not lead; None if none."""
     cluster = session.cluster
     for b, broker in enumerate(cluster.brokers):
+        # Committed records below `deleted` may be gone.
         holds = is_prefix(cluster.committed, record_epochs(broker), cluster.deleted)
         # Enabled while somebody leads, for live members of the ISR: that is what "could be elected" means.
         elect: Label = ("ElectPreferred", b)
@@ -318,6 +324,7 @@ def failing_run(comparison: PinComparison) -> Iterator[str]:
         run = failing_behaviour(comparison.model, result)
     except SpecError:
         texts = [_text(step) for step in result.counterexample]
+        # A step without an action: TLC shows that a run stays as it is, or goes back to an earlier state.
         yield from _steps(texts, [step.action or "goes on as before" for step in result.counterexample[1:]])
     else:
         yield from _steps([view_text(state) for state in run.states], [label_text(label) for label in run.labels])

@@ -60,6 +60,7 @@ ACTIONS: dict[str, tuple[str, ...]] = {
 """Every action of the specification, and the network faults and clients of a played cluster, with its label's arguments."""
 
 NONE = "none"
+"""How a command spells what is undefined (-1 in a label): no broker, no epoch, no offset."""
 
 MIN_ISR, ELR_FEATURE = "min_isr", "elr"
 """The words after `set`: what it sets."""
@@ -100,11 +101,11 @@ class Words:
 
     def count(self) -> int:
         """Return the next word as a count, 1 if there is none."""
-        return self._integer(self.positional.pop(0), 1) if self.positional else 1
+        return self._integer(self.positional.pop(0), least=1) if self.positional else 1
 
     def integer(self) -> int:
         """Return the next word as a number."""
-        return self._integer(self.word("a number"), 0)
+        return self._integer(self.word("a number"), least=0)
 
     def _integer(self, word: str, least: int) -> int:
         """Return a word as a number of at least `least`. Raises UsageError for any other word."""
@@ -117,11 +118,11 @@ class Words:
         return self.options.pop(name, default)
 
     def number(self, name: str, default: int) -> int:
-        """Return the value of an option as a number."""
-        return self._integer(self.options.pop(name), 0) if name in self.options else default
+        """Return the value of an option as a number; `default` if it is not given."""
+        return self._integer(self.options.pop(name), least=0) if name in self.options else default
 
     def choice(self, name: str, default: str, choices: Collection[str]) -> str:
-        """Return the value of an option that must be one of `choices`."""
+        """Return the value of an option that must be one of `choices`; `default` if it is not given."""
         value = self.option(name, default)
         if value not in choices:
             raise UsageError(f"{self.name}: expected {name}={'|'.join(choices)}, seen {name}={value}")
@@ -129,11 +130,11 @@ class Words:
 
     def remaining(self, choices: Collection[str]) -> list[str]:
         """Return all words that are left, each of which must be one of `choices`."""
-        left, self.positional = self.positional, []
-        unknown = [word for word in left if word not in choices]
+        words, self.positional = self.positional, []
+        unknown = [word for word in words if word not in choices]
         if unknown:
             raise UsageError(f"{self.name}: expected one of {', '.join(choices)}; seen {unknown[0]!r}")
-        return left
+        return words
 
     def on_or_off(self) -> bool:
         """Return whether the next word is on; it must be on or off."""
@@ -175,6 +176,7 @@ def _argument(session: "Session", kind: str, words: Words) -> int:
     match kind:
         case "BROKER":
             return words.broker(session)
+        # A set of brokers is a bit mask.
         case "BROKERS":
             return sum(1 << b for b in set(words.brokers(session)))
         case "EPOCH" | "OFFSET":
@@ -213,7 +215,10 @@ def _word(kind: str, number: int) -> str:
 
 
 def controller_action_text(label: Label) -> str:
-    """Return the command that takes the step of a label under the whole controller, where some actions are requests."""
+    """Return the command that takes the step of a label under the whole controller, where some actions are requests.
+
+    Their labels are those of impl.explorer.cluster_under_controller; a flag in them is 0 or 1.
+    """
     match label:
         case ("Reassign" | "Create", replicas):
             return f"{kebab(label[0])} {broker_names(replicas)}"

@@ -49,6 +49,7 @@ MOST_BROKERS = 9
 REQUESTS = (FetchRequest, OffsetsForLeaderEpochRequest)
 RESPONSES = (FetchResponseInFlight, OffsetsForLeaderEpochResponse)
 CONTROLLED = "cluster brokers=3 control=on profile=elr min_isr=2"
+"""A command that starts a cluster under the whole controller, as messages suggest it."""
 
 DirectiveHandler = Callable[[Session, Words], list[str]]
 
@@ -118,6 +119,7 @@ def _cluster(_session: Session, _words: Words) -> list[str]:
 
 def new_session(words: Words) -> Session:
     """Start the session that the options of `cluster` ask for; take these options out of `words`."""
+    # Options that every cluster has, and those of the whole controller (control=on).
     brokers = words.number("brokers", 2)
     if not 1 <= brokers <= MOST_BROKERS:
         raise UsageError(f"brokers: expected 1 to {MOST_BROKERS}, seen {brokers}")
@@ -139,6 +141,7 @@ def new_session(words: Words) -> Session:
             )
         bounds = bounds_for(brokers, max_fetch, clients=clients)
         return Session(broker_play(bounds._replace(min_insync_replicas=min_isr, thread_truncates=thread), profile))
+    # All options that are left are switches of the profile: its fields that are on or off.
     switches = [name for name in Profile._fields if isinstance(getattr(profile, name), bool)]
     for switch in list(words.options):
         value = words.option(switch, "")
@@ -146,7 +149,7 @@ def new_session(words: Words) -> Session:
             raise UsageError(f"switch: expected one of {', '.join(switches)} with =on or =off, seen {switch}={value}")
         profile = profile.switched({switch: value == "on"})
     if control:
-        own_words = Words(words.name, [], controller_options)
+        own_words = Words(words.name, positional=[], options=controller_options)
         return Session(_controller_cluster(own_words, profile, brokers, min_isr, clients=clients))
     bounds = bounds_for(brokers, max_fetch, clients=clients)
     bounds = bounds._replace(min_insync_replicas=min_isr, thread_truncates=thread)
@@ -210,7 +213,7 @@ def _fetch(session: Session, words: Words) -> list[str]:
         session.take(first if first is not None else ("SendFetch", follower))
         source = session.cluster.brokers[follower].source
     # The lines of the round begin with the request that is handled: that it was sent goes without saying.
-    lines = session.take(_serving(session, source, follower, join == "yes"))
+    lines = session.take(_serving(session, source, follower, join=join == "yes"))
     # A leader that is down or refuses leaves nothing in flight to be handled.
     if isinstance(session.cluster.network[follower][source], RESPONSES):
         lines += session.take(
@@ -219,13 +222,13 @@ def _fetch(session: Session, words: Words) -> list[str]:
     return lines
 
 
-def _serving(session: Session, leader: int, follower: int, join: bool) -> Label:
+def _serving(session: Session, leader: int, follower: int, *, join: bool) -> Label:
     """Return the step with which a leader handles the request in flight; `join`: the follower joins the ISR if it may."""
     if isinstance(session.cluster.network[follower][leader], OffsetsForLeaderEpochRequest):
         return "HandleEpochRequest", leader, follower
-    # The last number is 1 if the fetch lets its follower join the ISR.
-    label = ("HandleFetch", leader, follower, 1)
-    return label if join and label in session.enabled() else (*label[:3], 0)
+    # The last number is 1 if the fetch lets its follower join the ISR, which is enabled only where it may.
+    joining = ("HandleFetch", leader, follower, 1)
+    return joining if join and joining in session.enabled() else ("HandleFetch", leader, follower, 0)
 
 
 def _handling(session: Session, follower: int, leader: int) -> Label:
@@ -251,7 +254,10 @@ def _deliver(session: Session, words: Words) -> list[str]:
 
 
 def _deliverable(session: Session, receiver: int) -> list[tuple[str, Label]]:
-    """Return what can be delivered to a broker: the name of each sender, and the step that consumes its message."""
+    """Return what can be delivered to a broker: the name of each sender, and the step that consumes its message.
+
+    Delivered so, a fetch lets its follower join the ISR if it may.
+    """
     messages: list[tuple[str, Label]] = []
     network = session.cluster.network
     for other in range(session.brokers):
@@ -259,7 +265,8 @@ def _deliverable(session: Session, receiver: int) -> list[tuple[str, Label]]:
         if isinstance(network[receiver][other], RESPONSES):
             messages.append((broker_name(other), _handling(session, receiver, other)))
         if isinstance(network[other][receiver], REQUESTS):
-            messages.append((broker_name(other), _serving(session, receiver, other, True)))
+            messages.append((broker_name(other), _serving(session, receiver, other, join=True)))
+    # The controller's registration, of which a broker reads one change at a time.
     news = session.first_enabled((name, receiver) for name in ("BecomeLeader", "BecomeFollower", "DeleteReplica"))
     return messages if news is None else [*messages, ("controller", news)]
 
@@ -288,6 +295,7 @@ def _crash(session: Session, words: Words) -> list[str]:
     broker = words.broker(session)
     log = session.cluster.brokers[broker].partition.log
     log_end = words.number("leo", log.end)
+    # By default the whole log is kept, and the high watermark is checkpointed as it is; never above the end of the log.
     return session.take((_action(session, "Crash"), broker, words.number("hw", min(log.hw, log_end)), log_end))
 
 
@@ -303,8 +311,8 @@ def _restart(session: Session, words: Words) -> list[str]:
     # (ReplicationControlManager#handleBrokerUncleanShutdown, KAFKA-18106).
     if session.profile.elr:
         return session.take(_electing(session, "Register", broker, words))
-    fenced = broker in session.cluster.controller.live
-    lines = session.take(_electing(session, _action(session, "FenceBroker"), broker, words)) if fenced else []
+    session_goes_on = broker in session.cluster.controller.live
+    lines = session.take(_electing(session, _action(session, "FenceBroker"), broker, words)) if session_goes_on else []
     return [*lines, *session.take(("Restart", broker))]
 
 
@@ -332,6 +340,7 @@ def _unfence(session: Session, words: Words) -> list[str]:
         return _report(session, words, ("Unfence", words.broker(session), int(failed)))
     broker = words.broker(session)
     unfence = _action(session, "UnfenceBroker")
+    # The last argument is the leader that is elected with it, if any: nobody, or the first broker that may lead.
     label = session.first_enabled((unfence, broker, elected) for elected in (UNDEFINED, *range(session.brokers)))
     if label is None:
         raise UsageError(f"unfence: expected a broker that is up and not live, seen {broker_name(broker)}")
@@ -352,9 +361,10 @@ def _alter(session: Session, words: Words) -> list[str]:
     leader = words.broker(session)
     if session.has_whole_controller:
         # The third word of the label is the controller's error, which follows from the state and cannot be typed.
-        # Where no such step is enabled, taking one without an error says so.
         proposal = ("AlterPartition", leader)
-        return _report(session, words, next((e for e in session.enabled() if e[:2] == proposal), (*proposal, 0)))
+        enabled = (label for label in session.enabled() if label[:2] == proposal)
+        # Where no such step is enabled, taking one without an error (0) says so.
+        return _report(session, words, next(enabled, (*proposal, 0)))
     return _report(session, words, (_action(session, "AlterPartition"), leader))
 
 
@@ -369,7 +379,7 @@ def _electing(session: Session, action: str, broker: int, words: Words) -> Label
     The leader is the one of `elect=`; by default nobody, or where that is not possible the first broker that may lead.
     """
     option = words.option("elect", "")
-    candidates = [words.broker_called(session, option)] if option else [UNDEFINED, *range(session.brokers)]
+    candidates = [words.broker_called(session, option)] if option else [UNDEFINED, *range(session.brokers)]  # nobody first
     label = session.first_enabled((action, broker, elected) for elected in candidates)
     if label is None:
         raise UsageError(
@@ -388,7 +398,7 @@ def _report(session: Session, words: Words, label: Label) -> list[str]:
     groups = {"everybody": list(range(session.brokers)), "nobody": []}
     brokers = groups[option] if option in groups else [words.broker_called(session, name) for name in option.split(",")]
     lines = session.take(label)
-    # The leader first, so that the others may fetch from it at once.
+    # The leader first (False sorts before True), so that the others may fetch from it at once.
     for broker in sorted(brokers, key=lambda b: b != session.cluster.controller.leader):
         while (news := session.now.next_news(broker, label)) is not None:
             lines += session.take(news)
@@ -532,7 +542,7 @@ CONTROLLED_ACTIONS = {"Register": _register, "ElectPreferred": _elect_preferred}
 
 
 def _action_directive(name: str) -> Directive:
-    """Make the directive that takes a single action of the specification."""
+    """Make the directive that takes a single action of the specification; its words are the arguments of the label."""
 
     def run(session: Session, words: Words) -> list[str]:
         """Take the action; the words are its arguments."""
@@ -596,5 +606,6 @@ class Player:
             self.quiet = quiet
             return ["ok"]
         lines = DIRECTIVES[words.name].run(self.session, words)
+        # A word too many takes back the steps, as any mistake does (`run`).
         words.nothing_left()
         return ["ok"] if self.quiet and words.name not in SHOWING else lines

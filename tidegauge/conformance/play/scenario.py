@@ -70,7 +70,7 @@ def parse(text: str, name: str = "transcript") -> Transcript:
     """Parse the transcript in `text`; error messages call it `name`. Raises ScenarioError."""
     lines = text.splitlines()
     blocks: list[Block] = []
-    before: list[str] = []
+    before: list[str] = []  # comments and empty lines since the last block
     at = 0
     while at < len(lines):
         line = lines[at]
@@ -85,10 +85,11 @@ def parse(text: str, name: str = "transcript") -> Transcript:
                 f"{name}:{at + 2}: expected {SEPARATOR} below the command {line!r}, seen {seen}; "
                 f"a command is one line, its output follows below {SEPARATOR} and ends with an empty line"
             )
+        # The output: from below the separator up to the next empty line.
         end = at + 2
         while end < len(lines) and lines[end].strip():
             end += 1
-        blocks.append(Block(line, tuple(lines[at + 2 : end]), tuple(before), at + 1))
+        blocks.append(Block(line, tuple(lines[at + 2 : end]), tuple(before), line=at + 1))
         before = []
         at = end
     return Transcript(tuple(blocks), tuple(before))
@@ -165,7 +166,7 @@ class Played:
 
     @property
     def judge_says(self) -> str:
-        """The first line of the last `judge`."""
+        """The first line that the last command `judge` printed; or that there was no such command."""
         return next((b.output[0] for b in reversed(self.seen.blocks) if b.command == "judge"), "the judge was not asked")
 
 
@@ -246,7 +247,7 @@ def play(lines: Iterable[str], echo: Callable[[str], None], prompt: Callable[[],
     `echo` is called with each line to print, `prompt` before each command is read.
     """
     player = Player(Session(broker_play(bounds_for(3))))
-    blocks = [Block("cluster brokers=3", ("ok",))]
+    blocks = [Block("cluster brokers=3", ("ok",))]  # the command that begins such a session
     echo(BANNER)
     prompt()
     for line in lines:
@@ -265,7 +266,7 @@ def play(lines: Iterable[str], echo: Callable[[str], None], prompt: Callable[[],
 
 def summary(played: Sequence[Played], rewritten: int = 0) -> str:
     """Return a sentence: how many scenarios went as their files expect, and how many files were `rewritten`."""
-    passed = sum(scenario.passed for scenario in played)
+    passed = sum(result.passed for result in played)
     if rewritten:
         return (
             f"{passed} of {len(played)} scenarios went as their files expected; {rewritten} rewritten: review the difference"

@@ -78,7 +78,10 @@ class PlayedCluster(Protocol):
         ...
 
     def next_news(self, broker: int, label: Label) -> Label | None:
-        """Return the next step of a broker that reads what the controller decided in the step `label`; None if it has."""
+        """Return the next step of a broker that reads what the controller decided in the step `label`.
+
+        None if it has read all of it.
+        """
         ...
 
     def label_text(self, label: Label) -> str:
@@ -114,6 +117,7 @@ ACTIONS_WITH_ELR = {
     "UnfenceBroker": "UnfenceElr",
     "AlterPartition": "AlterPartitionElr",
 }
+"""Actions that a profile with ELR has under another name, by the name that they have without."""
 
 
 def bounds_for(brokers: int, max_fetch: int = UNBOUNDED, *, clients: bool = False) -> Bounds:
@@ -123,8 +127,8 @@ def bounds_for(brokers: int, max_fetch: int = UNBOUNDED, *, clients: bool = Fals
     """
     unbounded = Bounds(
         brokers,
-        UNBOUNDED,
-        UNBOUNDED,
+        max_log=UNBOUNDED,
+        max_epoch=UNBOUNDED,
         max_crashes=UNBOUNDED,
         max_fetch=max_fetch,
         max_duplicates=UNBOUNDED,
@@ -136,7 +140,7 @@ def bounds_for(brokers: int, max_fetch: int = UNBOUNDED, *, clients: bool = Fals
 
 
 def broker_play(bounds: Bounds, profile: ModelProfile = FETCH_TRUNCATION) -> "BrokerPlay":
-    """Return brokers in their initial state; `profile` may be one for each broker."""
+    """Return brokers in their initial state; `profile` may have one for each broker, and one for the controller."""
     controller = profile if isinstance(profile, Profile) else profile.controller
     return BrokerPlay(initial(bounds, profile), controller)
 
@@ -242,7 +246,8 @@ class ControllerPlay:
 
     def step_lines(self, before: "ControllerPlay", label: Label, values: Values) -> list[str]:
         """Describe the step that led here from `before`: what became of brokers, then the registration if it changed."""
-        # These three have a name of the specification, and the whole controller decides them with more than it has there.
+        # LABELS are the actions of brokers under the controller of the specification. These three are among them, and the
+        # whole controller decides them with more than it has there.
         if label[0] in LABELS and label[0] not in {"AlterPartition", "ElectPreferred", "Register"}:
             return step_lines(before.cluster, label, self.cluster, values)
         return list(_controller_lines(before.controlled, label, self.controlled))
@@ -253,6 +258,7 @@ class ControllerPlay:
         news_in_order = NEWS[:-1] if label[0] == "AlterPartition" else NEWS
         enabled = self.enabled()
         news = next(((name, broker) for name in news_in_order if (name, broker) in enabled), None)
+        # `waiting`: by broker, the records whose producers wait for a response; empty without clients.
         leads, waiting = self.cluster.brokers[broker].leads, self.cluster.waiting
         if news is not None or leads or not waiting or not waiting[broker]:
             return news
@@ -271,6 +277,7 @@ class ControllerPlay:
     def show(self, values: Values) -> list[str]:
         """Draw every replica's log, what is in flight, the controller's registration."""
         lines = describe.grid(self.cluster, values).splitlines()
+        # min.insync.replicas as brokers have read it, and as the controller has it, the sixth part of its view.
         known_to_brokers = self.cluster.model.setup.min_insync_replicas
         _, _, _, _, _, min_isr, *_ = controller_model.control_view(self.controlled.control)
         config = _config(self.controlled) + (f", {known_to_brokers} as brokers know" if min_isr != known_to_brokers else "")
@@ -294,7 +301,10 @@ class ControllerPlay:
 
 
 def _controller_lines(before: ControlledCluster, label: Label, after: ControlledCluster) -> Iterator[str]:
-    """Describe a step of the controller, or of a process that sent it a request."""
+    """Describe a step of the controller, or of a process that sent it a request: first the process, then the registration.
+
+    In a label `kept` and `fails` are 0 or 1, `directory` is an index of arguments.DIRECTORIES, `error` is 0 for none.
+    """
     match label:
         case ("Die", b, kept):
             yield f"{broker_name(b):<7}dies{'' if kept else ', and its disk is lost'}"
@@ -316,6 +326,7 @@ def _controller_lines(before: ControlledCluster, label: Label, after: Controlled
             changed = change_text(b, before.cluster, after.cluster)
             yield from [changed] if changed else []
     old, new = _registration(before), _registration(after)
+    # A configuration that was set is shown even if it is what it was.
     if old != new or label[0] == "SetMinIsr":
         yield f"controller {new}"
 
@@ -328,16 +339,19 @@ def _registration(state: ControlledCluster) -> str:
 
 
 def _partition(state: ControlledCluster) -> str:
+    """Return the partition as the controller has registered it, in words: the first part of its view."""
     return partition_text(controller_model.control_view(state.control)[0])
 
 
 def _config(state: ControlledCluster) -> str:
     """Return min.insync.replicas as the controller has it, and the ELR feature where it is not what the profile says."""
+    # Two parts of the controller's view: min.insync.replicas, and, the last of its last part, whether the feature is on.
     _, _, _, _, _, min_isr, _, (_, _, elr) = controller_model.control_view(state.control)
     return f"min_isr={min_isr}" + ("" if elr == state.cluster.model.setup.profile.elr else f" elr={'on' if elr else 'off'}")
 
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
+"""Records are shown by these, in the order in which they are written, again and again."""
 
 
 class Session:
@@ -347,7 +361,7 @@ class Session:
         """Begin a session at a state of a cluster, with no step taken and no record written."""
         self.path: list[PlayedCluster] = [start]
         self.labels: list[Label] = []
-        self.values: dict[tuple[int, int], str] = {}
+        self.values: dict[tuple[int, int], str] = {}  # by (epoch, offset) of a record, its letter
 
     @property
     def now(self) -> PlayedCluster:
@@ -384,7 +398,7 @@ class Session:
         return self.now.enabled()
 
     def first_enabled(self, labels: Iterable[Label]) -> Label | None:
-        """Return the first of `labels` that can happen now."""
+        """Return the first of `labels` that can happen now; None if none can."""
         possible = set(self.enabled())
         return next((label for label in labels if label in possible), None)
 
@@ -399,7 +413,7 @@ class Session:
         # A letter belongs to (epoch, offset): a record that another one replaces later keeps its own.
         action, *numbers = label
         if action == "LeaderAppend":
-            epochs = record_epochs(after.cluster.brokers[numbers[0]])
+            epochs = record_epochs(after.cluster.brokers[numbers[0]])  # by offset: the new record is the last one
             self.values[epochs[-1], len(epochs) - 1] = LETTERS[len(self.values) % len(LETTERS)]
         return after.step_lines(before, label, self.values)
 
@@ -504,7 +518,10 @@ def _lines(before: Cluster, label: Label, after: Cluster, values: Values) -> Ite
 
 
 def _served(before: Cluster, label: Label, after: Cluster, values: Values) -> Iterator[str]:
-    """Yield the lines of a step in which a leader handles a request: it may be down, refuse, or answer."""
+    """Yield the lines of a step in which a leader handles a request: it may be down, refuse, or answer.
+
+    An answer is in flight after the step; nothing is after a refusal.
+    """
     name, leader, follower = label[:3]
     yield message_text(follower, leader, before.network[follower][leader], values)
     profile = before.model.profile_name
@@ -521,16 +538,16 @@ def _served(before: Cluster, label: Label, after: Cluster, values: Values) -> It
 
 def _why_no_change(before: Cluster, label: Label, after: Cluster) -> str:
     """Return why a response changed nothing at its follower: that dropped it, or there was nothing new in it."""
-    name, follower, _ = label
+    name, follower, _ = label  # an action that handles a response, the follower, the leader
     # A follower drops a response of another leader epoch, or to a request that it has given up: it reports no event then.
     events = events_of_step(view(before), label, view(after), before.model.profile_name)
-    # In events a broker is named by its node id, which is its index and one.
+    # In events a broker is named by its node id, which is its index plus 1.
     return "no change" if any(event.event == name and event.node == follower + 1 for event in events) else "ignores it"
 
 
 def _decided(before: Cluster, label: Label, after: Cluster) -> Iterator[str]:
     """Yield the lines of a step of the controller: a proposal that it refuses, or what is registered after it."""
-    # A refused proposal changes its leader, which drops it, and not the controller.
+    # A refused proposal changes its leader, which drops it, and not the controller. The name may be that with ELR.
     if label[0].startswith("AlterPartition") and before.controller == after.controller and before.brokers != after.brokers:
         leader = label[1]
         proposed = broker_names(before.brokers[leader].partition.state.proposed_isr)
@@ -573,9 +590,10 @@ def _changes(broker: int, before: Cluster, after: Cluster) -> list[str]:
         parts.append(f"isr {broker_names(new.state.isr)}")
     if new.state.is_inflight and new.state != old.state:
         parts.append(f"proposes isr {broker_names(new.state.proposed_isr)}")
-    # A leader that is deposed drops its proposal too: that goes without saying.
+    # Its proposal is decided. A leader that is deposed drops its proposal too: that goes without saying.
     elif old.state.is_inflight and not new.state.is_inflight and new.is_leader:
         parts.append("nothing proposed any more")
+    # The log ends that a leader has recorded of the other replicas, UNDEFINED where it has none.
     old_log_ends = {replica.broker_id: replica.log_end for replica in old.remotes}
     for replica in new.remotes:
         if replica.log_end != old_log_ends.get(replica.broker_id, UNDEFINED):

@@ -36,7 +36,7 @@ from tidegauge.util.untrusted_text import visible
 from tidegauge.util.version import PACKAGE_VERSION, SUITE_VERSION
 
 CSS_CLASSES = {Verdict.FAIL: "fail", Verdict.INCONCLUSIVE: "open", Verdict.PASS: "pass", Verdict.NOT_EXERCISED: "none"}
-"""The CSS class of each verdict, in the order in which the page lists them."""
+"""The CSS class of each verdict on a rule, in the order in which the page lists them."""
 SCRIPTS = ("timeline.js", "logs.js", "messages.js", "viewer.js")
 PROBLEMS_SHOWN = 200
 
@@ -95,10 +95,11 @@ def page(report: Report, title: str = "Tidegauge") -> str:
     summary = f"{counted(report.traces, 'trace')}, {counted(report.events, 'event')}, {report.seconds:.1f} s"
     if timelines.left_out:
         summary += f"; {counted(timelines.left_out, 'trace')} not on this page"
-    verdict = verdict_word(report)
-    verdict_class = "none" if verdict == NO_VERDICT else CSS_CLASSES.get(report.verdict, "fail")
+    word = verdict_word(report)
+    # A run can also have the verdict SUITE ERROR, which no rule has: it is shown as a failure.
+    verdict_class = "none" if word == NO_VERDICT else CSS_CLASSES.get(report.verdict, "fail")
     configs = (judged.batch.config for judged in report.judged)
-    head = PageHead(title, verdict, verdict_class, summary, judged_by(configs))
+    head = PageHead(title, word, verdict_class, summary, judged_by(configs))
     counts = {verdict: sum(rule.verdict is verdict for rule in report.rules) for verdict in CSS_CLASSES}
     return render_page(
         "check.html",
@@ -112,7 +113,7 @@ def page(report: Report, title: str = "Tidegauge") -> str:
         holding=counts[Verdict.PASS],
         problems_shown=PROBLEMS_SHOWN,
         boxes=[
-            RuleFilter(verdict, CSS_CLASSES[verdict], count, verdict in (Verdict.PASS, Verdict.NOT_EXERCISED))
+            RuleFilter(verdict, CSS_CLASSES[verdict], count, folded=verdict in (Verdict.PASS, Verdict.NOT_EXERCISED))
             for verdict, count in counts.items()
             if count
         ],
@@ -133,7 +134,7 @@ def failure_cards(explanations: Iterable[Explanation], timelines: Timelines) -> 
 
 def _failure_card(failure: Explanation, timelines: Timelines) -> FailureCard:
     """Return the card of a failure, with links to its events that are on the page; add these to the timelines."""
-    timeline = timelines.add_failure(failure)
+    timeline = timelines.add_failure(failure)  # its index
     name, on_page = timelines.data[timeline]["trace"], timelines.event_numbers(timeline)
 
     def link(number: int, at: str, words: str = "") -> EventLink:
@@ -147,6 +148,7 @@ def _failure_card(failure: Explanation, timelines: Timelines) -> FailureCard:
     searched = failure.rule.bugs and not failure.bugs
     return FailureCard(
         failure,
+        # The name of a trace may have the partition in it already.
         trace=f"{failure.trace} ({failure.tp})" if failure.tp and failure.tp not in failure.trace else failure.trace,
         at=link(place.row - place.rows.start + 1, failure.at),
         causes=[link(cause.number, cause.at, cause.says) for cause in failure.because],
@@ -209,7 +211,8 @@ def asset(name: str) -> str:
 #
 # 1. An entry of the story (StoryEntry: something that log lines say happened) is a mark in the lane of its broker; elections
 #    stand in the lane of the controller. Marks are in order; long times without any are shortened, so that a second and a
-#    day fit on one axis. `order` of an entry is its time in microseconds.
+#    day fit on one axis. `kind` of an entry says what happened, `fields` are its values by the kind, `order` is its time in
+#    microseconds, `time` the same as the line has it.
 # 2. A bar is a log, up to its end; what a truncation removed is another colour, a line across is the high watermark.
 # 3. Partitions and marks are bounded: the text below a drawing counts those that it leaves out.
 
@@ -281,13 +284,15 @@ def _drawing(name: str, entries: Sequence[StoryEntry], processes: Sequence[Story
     everything = sorted([*entries, *of_brokers], key=lambda entry: entry.order)
     # Of the entries before the first that is worth telling (`happened`), the last of each broker shows where its log was. If
     # not all fit, those worth telling come first.
-    first = next((at for at, entry in enumerate(everything) if happened(entry)), 0)
-    last = {_lane(entry): at for at, entry in enumerate(everything[:first]) if entry.partition is not None}
-    ranked = sorted([*last.values(), *range(first, len(everything))], key=lambda at: (not happened(everything[at]), at))
+    first_eventful = next((at for at, entry in enumerate(everything) if happened(entry)), 0)
+    last_before = {_lane(entry): at for at, entry in enumerate(everything[:first_eventful]) if entry.partition is not None}
+    candidates = [*last_before.values(), *range(first_eventful, len(everything))]
+    ranked = sorted(candidates, key=lambda at: (not happened(everything[at]), at))
     shown = [everything[at] for at in sorted(ranked[:MOST_MARKS])]
     # The controller first, then the brokers by their ids, then those without one.
     titles = sorted({_lane(entry) for entry in shown}, key=lambda title: (title != CONTROLLER, title == UNNAMED, _id(title)))
     bases = {title: LANE * (at + 1) - BELOW_BASE for at, title in enumerate(titles)}
+    # One scale for all bars: from the lowest to the highest offset that is shown.
     offsets = [offset for entry in shown for offset in _offsets(entry) if offset is not None]
     low, high = min(offsets, default=0), max(offsets, default=0)
 
@@ -295,7 +300,8 @@ def _drawing(name: str, entries: Sequence[StoryEntry], processes: Sequence[Story
         """Return the height of an offset in pixels: LOWEST for the lowest one in the drawing, HIGHEST for the highest."""
         if offset is None:
             return None
-        return round(LOWEST + (HIGHEST - LOWEST) * ((offset - low) / (high - low) if high > low else 1), 1)
+        share = (offset - low) / (high - low) if high > low else 1
+        return round(LOWEST + (HIGHEST - LOWEST) * share, 1)
 
     marks = []
     for x, entry in zip(_columns(shown), shown, strict=True):
@@ -343,11 +349,12 @@ def _columns(entries: Sequence[StoryEntry]) -> Iterator[float]:
     The words of a mark do not lie on those before it in the same lane; the distance of two marks grows with the logarithm of
     the time between them.
     """
-    x, ends, before = float(LEFT), dict[str, float](), entries[0].order  # `ends`: by lane, where the words end
+    x, ends, time_before = float(LEFT), dict[str, float](), entries[0].order  # `ends`: by lane, where the words end
     for entry in entries:
-        seconds = max(0, entry.order - before) / SECOND
+        seconds = max(0, entry.order - time_before) / SECOND
+        # The first mark (no lane has words yet) is at the left end.
         x = max(x + (APART + 8 * math.log1p(seconds) if ends else 0), ends.get(_lane(entry), 0.0))
-        before, ends[_lane(entry)] = entry.order, x + WORDS
+        time_before, ends[_lane(entry)] = entry.order, x + WORDS
         yield round(x, 1)
 
 
@@ -378,9 +385,10 @@ def _is_bad(entry: StoryEntry) -> bool:
     An entry of any other kind than those named here is one.
     """
     fields = entry.fields
+    # Functions, since an entry has the fields of its own kind only. No leader is a negative one.
     bad: Mapping[str, Callable[[], bool]] = {
         "elected": lambda: fields["clean"] is False or fields["leader"] < 0,
-        "truncated": lambda: fields["relation"] == "below",
+        "truncated": lambda: fields["relation"] == "below",  # the high watermark
         "start": lambda: fields["clean"] is False,
         "isr_changed": lambda: fields["accepted"] is False,
     }
@@ -392,6 +400,7 @@ def _words(entry: StoryEntry) -> str:
     """Return in a word or two what happened, to stand beside a mark: at most 14 characters."""
     fields = entry.fields
     epoch = fields.get("leader_epoch")
+    # Functions, since an entry has the fields of its own kind only.
     words: Mapping[str, Callable[[], str]] = {
         "leader": lambda: f"leads {epoch}",
         "follower": lambda: f"follows {epoch}",

@@ -1,4 +1,7 @@
-"""A report for programs: what is broken, then what was read, then rule by rule."""
+"""A report for programs: what is broken, then what was read, then rule by rule.
+
+Its `inputs` are the files that the paths hold, its `parts` what was judged, one for each cluster or file of traces.
+"""
 
 import json
 from importlib.resources import files

@@ -31,6 +31,7 @@ def _suite(checked: CheckedInput, explanations: Iterable[Explanation]) -> JUnitS
     explained = {explanation.rule.id: explanation for explanation in reversed(list(explanations))}
     cases = [_rule_case(rule, explained.get(rule.rule.id)) for rule in checked.rules]
     problems = [visible(str(problem)) for problem in checked.problems]
+    # The case `whole`: passed, unless something was not read or is missing.
     outcome, message = None, ""
     if not checked.events:
         outcome, message = JUnitOutcome.ERROR, f"no event was judged: {'; '.join(problems) or 'nothing is there'}"

@@ -30,7 +30,7 @@ WORST_FIRST = (FAIL, UNDECIDED, PASS, NOT_SUPPORTED, NOT_EXERCISED)
 """The verdicts on a rule. What passes says more than what the target does not offer."""
 FAILURES_KEPT, LONGEST_FAILURE = 50, 400
 """Failures that are kept, and characters of each at most."""
-_VERDICTS = {
+_VERDICTS = {  # in the artefact's words
     Verdict.PASS: PASS,
     Verdict.FAIL: FAIL,
     Verdict.INCONCLUSIVE: UNDECIDED,
@@ -64,7 +64,10 @@ class RunResults(NamedTuple):
 
 
 def counts_of(verdicts: Iterable[str]) -> RuleCounts:
-    """Return the counts of a rule from the verdicts of its single checks; without any it is not exercised."""
+    """Return the counts of a rule, and the worst as its verdict, from the verdicts of its single checks (WORST_FIRST).
+
+    Without any check it is not exercised.
+    """
     of_checks = list(verdicts)
     worst = next(verdict for verdict in WORST_FIRST if verdict in (of_checks or [NOT_EXERCISED]))
     return RuleCounts(worst, of_checks.count(PASS), of_checks.count(FAIL), of_checks.count(UNDECIDED))

@@ -22,6 +22,7 @@ PROBLEMS, UNREAD = 10, 5
 FIRST = 3
 """Lines of each kind that are shown beside a story, if the verdict is not what matters."""
 _ORDER = (Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.PASS, Verdict.NOT_EXERCISED)
+"""The verdicts on rules, the worst first."""
 _COLOURS = {Verdict.PASS: "32", Verdict.FAIL: "31;1", Verdict.INCONCLUSIVE: "33", Verdict.SUITE_ERROR: "35;1"}
 
 
@@ -32,8 +33,8 @@ def as_text(report: Report, colour: bool = False, everything: bool = False) -> s
 
 def _lines(report: Report, colour: bool, everything: bool) -> Iterator[str]:
     """Yield the lines of a report: the story, failures with their causes, rules, inputs, the verdict."""
-    # What happened comes before what it proves: a PASS over a loss begins with the loss.
-    # Without a verdict, a story in which nothing happened has a headline that says so.
+    # What happened comes before what it proves: a PASS over a loss begins with the loss. Of a story in which nothing
+    # happened the headline says so if there is no verdict (not `judged`), and else is empty.
     judged = report.verdict in (Verdict.PASS, Verdict.FAIL)
     if report.story is not None and (happenings := headline(report.story, judged=judged, failures=report.failures)):
         yield from happenings
@@ -45,8 +46,9 @@ def _lines(report: Report, colour: bool, everything: bool) -> Iterator[str]:
         yield from map(visible, _unread(report))
     if report.explanations:
         yield from _broken(report, colour)
-    # Beside a story, print only the first few things that a verdict lacks.
+    # Beside a story whose verdict says neither FAIL nor PASS, print only the first few things that it lacks.
     briefly = report.story is not None and not everything and not report.failures and report.verdict is not Verdict.PASS
+    # Without an event no rule was checked: beside a story that is no news.
     if report.events or not briefly:
         yield from _rules(report, colour, everything)
         yield ""
@@ -58,7 +60,7 @@ def _broken(report: Report, colour: bool) -> Iterator[str]:
     """Yield a sentence for each explained failure, then each of them with what led there, and how many more there are."""
     for explanation in report.explanations:
         yield f"{_painted(f'{explanation.rule.id:<10}', Verdict.FAIL, colour)}{visible(explanation.means)}"
-    # A single explanation would repeat the sentence above it.
+    # A single explanation begins with the sentence above it: leave out its first line.
     if len(report.explanations) == 1:
         yield explanation_text(report.explanations[0]).partition("\n")[2]
     else:
@@ -82,7 +84,7 @@ def _rules(report: Report, colour: bool, everything: bool) -> Iterator[str]:
         rules = [rule for rule in report.rules if rule.verdict is verdict]
         if verdict not in folded:
             yield from (_rule_line(rule, colour) for rule in rules)
-    counts = [f"{sum(rule.verdict is verdict for rule in report.rules)} rules {word}" for verdict, word in folded.items()]
+    counts = [f"{sum(rule.verdict is verdict for rule in report.rules)} rules {verb}" for verdict, verb in folded.items()]
     if counts:
         yield f"{', '.join(counts)}; --all lists them"
 
@@ -107,6 +109,7 @@ def _read(report: Report, most: int | None = None) -> Iterator[str]:
         if most is not None and len(checked.missing) > most:
             yield f"missing: {len(checked.missing) - most:,} more; --all lists them"
     yield from report.notes
+    # With neither, they were listed at the beginning.
     if report.events or (report.story is not None and report.story.has_entries):
         yield from _unread(report)
     if report.problems:
@@ -139,14 +142,15 @@ def verdict_line(report: Report, colour: bool = False) -> str:
     failed = [rule.rule.id for rule in report.rules if rule.verdict is Verdict.FAIL]
     after_loss = [rule.rule.id for rule in report.rules if rule.tally.after_loss]
     passed = sum(rule.verdict is Verdict.PASS for rule in report.rules)
-    # Why a report is INCONCLUSIVE; of several reasons the most telling one is said.
+    # Why a report is INCONCLUSIVE: failures after lost lines; else what could not be read; else what is missing; else that
+    # nothing could be decided.
     undecided = f"undecided after lost lines: {', '.join(after_loss)}" if after_loss else "nothing could be decided"
     # What was covered did pass: without this the line would read as if nothing had been checked.
     if report.missing and passed and not after_loss:
         undecided = f"{passed} rules hold in what is covered and none is broken, but something is missing"
-    unread = [checked for checked in report.inputs if not checked.events]
-    if (report.lost or unread) and not after_loss:
-        unread_text = counted(report.lost, "event") if report.lost else counted(len(unread), "input")
+    unread_inputs = [checked for checked in report.inputs if not checked.events]
+    if (report.lost or unread_inputs) and not after_loss:
+        unread_text = counted(report.lost, "event") if report.lost else counted(len(unread_inputs), "input")
         undecided = f"{passed} rules hold in what was read and none is broken, but {unread_text} could not be read"
     reason = {
         Verdict.PASS: f"{passed} rules hold",
@@ -172,7 +176,7 @@ def _is_story_only(report: Report) -> bool:
 
 
 def _unjudged(report: Report) -> str:
-    """Return why there is no verdict."""
+    """Return why there is no verdict: nothing could be judged, or the lines were enough for the story alone."""
     # A story needs a few lines, a verdict needs every step.
     if report.story is None or not report.story.has_entries:
         return "no event was judged"

@@ -51,17 +51,17 @@ class _Causes(NamedTuple):
 CAUSES: Mapping[str, _Causes] = MappingProxyType(
     {
         "HandleFetch": _Causes(("SendFetch",), _FETCH),
-        "AnswerFetch": _Causes(("HandleFetch",), (), False),
+        "AnswerFetch": _Causes(("HandleFetch",), (), paired=False),
         **{
             name: _Causes(("HandleFetch", "AnswerFetch"), _FETCH)
             for name in ("HandleFetchResponse", "HandleDivergingResponse", "HandleOutOfRange", "HandleFetchError")
         },
         "HandleEpochRequest": _Causes(("SendEpochRequest",), ("req_epoch", "req_last_epoch")),
         "HandleEpochResponse": _Causes(("HandleEpochRequest",), ("req_epoch", "req_last_epoch")),
-        "AlterPartition": _Causes(("ExpandIsr", "ShrinkIsr"), ("isr",), False),
-        "HandleAlterPartitionResponse": _Causes(("AlterPartition",), ("isr",), False),
-        "BecomeLeader": _Causes(("ChangePartition",), _ROLE, False),
-        "BecomeFollower": _Causes(("ChangePartition",), _ROLE, False),
+        "AlterPartition": _Causes(("ExpandIsr", "ShrinkIsr"), ("isr",), paired=False),
+        "HandleAlterPartitionResponse": _Causes(("AlterPartition",), ("isr",), paired=False),
+        "BecomeLeader": _Causes(("ChangePartition",), _ROLE, paired=False),
+        "BecomeFollower": _Causes(("ChangePartition",), _ROLE, paired=False),
     }
 )
 LOOK_BACK = 2_000
@@ -72,6 +72,7 @@ def causes(events: Sequence[Event]) -> list[int | None]:
     """Return for each event the index of its cause in `events`, None if it has none there."""
     indices: list[int | None] = []
     for here, event in enumerate(events):
+        # Backwards from the event before; none for an event that nothing causes.
         before = range(here - 1, max(-1, here - LOOK_BACK), -1) if event.event in CAUSES else range(0)
         indices.append(next((at for at in before if _caused(events[at], event)), None))
     return indices
@@ -89,7 +90,8 @@ def _caused(cause: Event, event: Event) -> bool:
     if event.event == "AnswerFetch":
         same = cause.node == event.node and cause.fields.get("peer") == event.fields.get("peer")
         return same and all(_alike(cause, event, field) for field in _FETCH)
-    # An event that does not name the node may be of any: the default of `get` is equal to what it is compared with.
+    # The controller names the leader that proposes as its peer. An event that does not name the node may be of any: the
+    # default of `get` is equal to what it is compared with.
     if event.event == "AlterPartition":
         return bool(event.fields.get("peer", cause.node) == cause.node)
     if event.event == "HandleAlterPartitionResponse":
@@ -122,11 +124,15 @@ class Timelines:
     def __init__(self) -> None:
         """Begin with an empty page."""
         self.data: list[dict[str, Any]] = []
+        """The timelines."""
         self.failures: list[dict[str, Any]] = []
+        """Where each failure is on the page."""
         self.events = 0
+        """Events on the page."""
         self.left_out = 0
         """Traces that are not on the page."""
         self._stretches: list[tuple[TraceRow, range]] = []
+        """By timeline, a row of its trace, and the rows of that which it has."""
 
     def add_failure(self, failure: Explanation) -> int:
         """Add a failure and the events around it; return the index of its timeline in `data`."""
@@ -189,12 +195,12 @@ def _in_same_trace(a: TraceRow, b: TraceRow) -> bool:
 
 
 def places(judged_batches: Sequence[JudgedBatch]) -> Iterator[TraceRow]:
-    """Yield each judged trace whose events are in memory, as a TraceRow of it."""
+    """Yield each judged trace whose events are in memory, as a TraceRow of it; the row does not matter."""
     for judged in judged_batches:
         batch = judged.batch
         # Columns read from Parquet, or from a large NDJSON file, have no events: only what failed in them is on the page.
         for trace in range(len(batch.columns.trace_starts) - 1 if batch.traces is not None else 0):
-            yield TraceRow(batch.columns, batch.config, trace, 0, batch.traces, batch.source)
+            yield TraceRow(batch.columns, batch.config, trace, row=0, traces=batch.traces, source=batch.source)
 
 
 def _timeline(place: TraceRow, rows: range) -> dict[str, Any]:
@@ -204,8 +210,8 @@ def _timeline(place: TraceRow, rows: range) -> dict[str, Any]:
     """
     history = history_of_rows(place.columns, place.config, place.trace, rows.start, rows.stop, place.event)
     config = place.config
-    states = [_state(snapshot, config) for snapshot in history.snapshots]
-    first = rows.start - place.rows.start + 1
+    states = [_state(snapshot, config) for snapshot in history.snapshots]  # before the first event, and after each
+    first = rows.start - place.rows.start + 1  # the number of the first event in its trace
     return {
         "tp": visible(place.tp),
         "nodes": list(config.nodes),
@@ -219,7 +225,7 @@ def _timeline(place: TraceRow, rows: range) -> dict[str, Any]:
             [
                 event.node,
                 event.event,
-                visible(event_text(event).partition(f"{event.event} ")[2]),
+                visible(event_text(event).partition(f"{event.event} ")[2]),  # the fields, after the event's name
                 visible(event.at or ""),
                 visible(event.time or ""),
                 changed(states[at], states[at + 1]),

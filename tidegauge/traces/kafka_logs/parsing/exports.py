@@ -66,7 +66,7 @@ _BEGINS_LINE = re.compile(
 """The beginning of a log line that has no time of the day at its beginning: a level, librdkafka's `%7|time`, a Unix time."""
 _CLOCK = re.compile(r"(?<!\d)\d\d?:\d\d:\d\d(?!\d)")
 """Every date of a log line has a time of the day; a number alone may be an offset."""
-_CONTEXT = re.compile(r"[ \t>|]*\[[A-Z]\w{2,40} (?:id|nodeId|brokerId|partition|topic)=")
+_LOG_CONTEXT = re.compile(r"[ \t>|]*\[[A-Z]\w{2,40} (?:id|nodeId|brokerId|partition|topic)=")
 """What Kafka's LogContext puts before a message: where nobody wrote a date, a line begins with it."""
 _SOFT_BREAK = re.compile(rb"=\r?\n")
 _CODED, _NOT_CODED = re.compile(rb"=([0-9A-F]{2})"), re.compile(rb"=(?![0-9A-F]{2}|\r?\n)")
@@ -478,7 +478,7 @@ def _unwrapped_part(texts: Sequence[str]) -> list[tuple[int, str]] | None:
     undated = not any(_CLOCK.search(text) for text in texts)
     begins = [
         _begins(text, is_dump)
-        or (undated and _CONTEXT.match(text) is not None)
+        or (undated and _LOG_CONTEXT.match(text) is not None)
         or (prefix is not None and text.startswith(prefix))
         for text in texts
     ]

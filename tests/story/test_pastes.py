@@ -927,3 +927,48 @@ def test_a_broker_that_the_controller_does_not_name_is_to_be_found_by_its_own_li
     )
     lines = headline(telling(dated(refused)))
     assert any("find the broker first: its own log has `received error STALE_BROKER_EPOCH`" in line for line in lines)
+
+
+def test_to_2_5_a_log_start_moves_by_retention_where_a_line_before_says_so(telling: Telling) -> None:
+    moved = "INFO [Log partition=x-0, dir=/d] Incrementing log start offset to 470 (kafka.log.Log)"
+    because = (
+        "INFO [Log partition=x-0, dir=/d] Found deletable segments with base offsets [0] due to retention time 604800000ms "
+        "breach (kafka.log.Log)"
+    )
+    assert only(telling(dated(because, moved)), "retention")["to"] == 470
+    assert telling(dated(moved)).entries == []
+
+
+def test_a_number_of_replicas_in_sync_is_no_replica(telling: Telling) -> None:
+    refused = (
+        "org.apache.kafka.common.errors.NotEnoughReplicasException: The size of the current ISR : 1 is insufficient to "
+        "satisfy the min.isr requirement of 2 for partition x-0\n"
+    )
+    append = (
+        "ERROR [ReplicaManager broker=1] Error processing append operation on partition x-0 (kafka.server.ReplicaManager)"
+    )
+    lines = headline(telling(refused))
+    assert any("1 of the 2 replicas of min.insync.replicas in sync" in line for line in lines)
+    assert any("a lower min.insync.replicas" in line for line in lines)
+    assert only(telling(dated(append) + refused), "produce_refused")["node"] == 1
+
+
+def test_a_replica_that_a_description_lacks_is_named_in_what_to_do(telling: Telling) -> None:
+    described = "Topic: x\tPartition: 0\tLeader: 147\tReplicas: 147,103\tIsr: 147\n"
+    assert any("see that broker 103 runs; else look" in line for line in headline(telling(described)))
+
+
+def test_metadata_that_does_not_load_is_copied_before_anything_is_formatted(telling: Telling) -> None:
+    fault = (
+        "ERROR Encountered fatal fault: Error loading metadata log record from offset 99 (org.apache.kafka.server.fault.X)"
+    )
+    story = telling(dated(fault) + "java.lang.IllegalStateException: Tried to change broker 3, but the given epoch is old\n")
+    assert any("copy the metadata directory of this node" in line for line in headline(story))
+
+
+def test_a_leader_of_0_11_names_its_partition_twice(telling: Telling) -> None:
+    line = (
+        "INFO Partition [x,1] on broker 1: x-1 starts at Leader Epoch 1 from offset 0. Previous Leader Epoch was: 0 (kafka)"
+    )
+    leader = only(telling(dated(line)), "leader")
+    assert (leader["partition"], leader["node"], leader["leader_epoch"]) == ("x-1", 1, 1)

@@ -39,7 +39,17 @@ _STEPS = (
         ("Corrupt index found",),
         "move the index file that it names away, and keep the .log file beside it: the broker makes indexes anew",
     ),
-    (("Input/output error",), "look for errors of the disk in the system's log before the broker writes to it again"),
+    (
+        ("Error loading metadata log record",),
+        (
+            "copy the metadata directory of this node, and see whether the other voters load theirs, before anything is "
+            "formatted; the topics' records lie elsewhere"
+        ),
+    ),
+    (
+        ("Input/output error", "I/O exception in append"),
+        "look for errors of the disk in the system's log before the broker writes to it again",
+    ),
     (
         ("No space left", "quota exceeded", "not enough space"),
         "make room {where}, delete no segment by hand, then start the broker again",
@@ -149,7 +159,8 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
             )
     if any(entry.kind == "produce_refused" and "NotEnoughReplicas" in str(entry.fields["error"]) for entry in entries):
         steps.append(
-            "bring back the replicas that left the ISR, which is smaller than min.insync.replicas: no record is lost by it"
+            "bring back the replicas that left the ISR, which is smaller than min.insync.replicas: no record is lost by it; "
+            "a partition that has no more replicas needs more of them, or a lower min.insync.replicas"
         )
     if any(entry.kind == "uncleanable" for entry in entries):
         steps.append(
@@ -179,11 +190,13 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
             "let another replica come into the ISR, or start the one that is in it, before this broker stops: until it runs "
             "again nobody leads; nothing is lost by that"
         )
-    out_of_sync = any(
-        entry.kind == "described" and len(entry.fields["isr"]) < len(entry.fields["replicas"]) for entry in entries
-    )
-    if out_of_sync and not any(entry.kind == "isr_changed" for entry in entries):
-        steps.append("look into the server.log of the leader: `Shrinking ISR` says since when a replica is not in sync")
+    described = next((entry for entry in reversed(entries) if entry.kind == "described"), None)
+    missing = sorted({*described.fields["replicas"]} - {*described.fields["isr"]}) if described is not None else []
+    if missing and not any(entry.kind == "isr_changed" for entry in entries):
+        steps.append(
+            f"see that {_nodes(missing)} {'runs' if len(missing) == 1 else 'run'}; else look into the server.log of the "
+            "leader: `Shrinking ISR` says since when a replica is not in sync"
+        )
     steps += [
         f"restart broker {entry.node} if this goes on: what it knows of its partitions is not what ZooKeeper has"
         for entry in entries
@@ -303,7 +316,9 @@ def _process_advice(entry: StoryEntry) -> str | None:
         return (
             f"move {foreign[1]} away, or point log.dirs to a folder of its own below the place where the volume is mounted"
         )
-    step = next((step for texts, step in _STEPS if any(text in why for text in texts)), None)
+    # A fatal line may name what it failed at, and its exception only how.
+    both = f"{entry.fields.get('error')} {why}"
+    step = next((step for texts, step in _STEPS if any(text in both for text in texts)), None)
     if step is not None:
         return step.format(where=where)
     if entry.kind == "thread_died":

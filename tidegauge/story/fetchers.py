@@ -138,7 +138,10 @@ class Fetchers(StoryState):
             return
         fields = line.fields
         isr = list(map(int, re.findall(r"\d+", fields["isr"])))
-        in_sync = f"{len(isr)} of the {fields['least']} replicas of min.insync.replicas in sync, {isr}"
+        # Some releases give the number of those in sync, others who they are.
+        who = str(isr[0]) if fields["isr"].startswith(":") else str(len(isr))
+        in_sync = f"{who} of the {fields['least']} replicas of min.insync.replicas in sync"
+        in_sync += "" if fields["isr"].startswith(":") else f", {isr}"
         error = f"NotEnoughReplicasException: {in_sync}"
         self.say_produce_error(replace(line, error=error))
 

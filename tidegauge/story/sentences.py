@@ -733,7 +733,7 @@ def story_text(story: Story) -> str:
         read = sum(file.lines for file in story.files)
         if read or not packed:
             counts = f"{counted(len(story.files), 'text file')}, {counted(read, 'line')}"
-            lines.append(f"Nothing is told: {counts}, none that says what happened to a partition.")
+            lines.append(f"Nothing is told: {counts}, none that is known here to say what happened to a partition.")
             lines += map(visible, unread_errors(story))
             if any(_REDPANDA.search(line) for file in story.files for line in file.head):
                 lines.append("There are lines of Redpanda: its replicas follow Raft, and what they print is not read.")

@@ -345,6 +345,11 @@ class Truncations(StoryState):
             replica.retained.fields["limit"] = list(replica.retention_limit)
         join(replica.retained, line)
 
+    def say_start_moved(self, line: SourcedLine) -> None:
+        """Tell what retention removed where it is known to have moved the log start: to 2.5 the line gives no reason."""
+        if self.replica_of(line).retention_limit is not None:
+            self.say_retained(line)
+
     def say_retained_because(self, line: SourcedLine) -> None:
         """Note which limit a segment was deleted by: the line stands before or after that of the new log start."""
         replica = self.replica_of(line)

@@ -41,7 +41,7 @@ def _lines(report: Report, colour: bool, everything: bool) -> Iterator[str]:
         yield ""
     # Neither story nor verdict: say what else the files hold.
     elif report.story is not None and not report.events:
-        yield "Nothing is told: no line of these files says what happened to a partition."
+        yield "Nothing is told: no line of these files is known here to say what happened to a partition."
         yield from map(visible, unread_errors(report.story))
         yield from map(visible, _unread(report))
     if report.explanations:

@@ -1,5 +1,8 @@
 """Two clusters in one tree are two verdicts, however they lie; two copies of one are one."""
 
+import gzip
+import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +14,7 @@ from tidegauge.conformance.checking.check import CheckedInput, CheckOptions, che
 from tidegauge.conformance.checking.verdicts import Verdict
 from tidegauge.conformance.follow.broker_logs import BrokerLogs
 from tidegauge.traces.kafka_logs.capture import shipped
-from tidegauge.traces.kafka_logs.discovery.clusters import separate
+from tidegauge.traces.kafka_logs.discovery.clusters import find_clusters, separate
 from tidegauge.traces.kafka_logs.discovery.files import FoundLogs, NodeFiles
 from tidegauge.traces.kafka_logs.parsing.lines import Line
 
@@ -52,6 +55,30 @@ def test_two_clusters_are_two_verdicts(laid: Callable[[Path], None], names: tupl
     assert broken.events == alone.events
     assert [rule.verdict for rule in broken.rules] == [rule.verdict for rule in alone.rules]
     assert not sound.missing
+
+
+def pods_of(name: str, first: int, cluster: str) -> list[str]:
+    """Return the lines of a capture as a log platform exports them, of pods with numbers from `first` on."""
+    ids = re.compile(r"(?<=in cluster )[\w\-]{22}|(?<=clusterId )[\w\-]{22}")
+    documents = []
+    for number, node in enumerate(sorted(shipped()[name].glob("n*")), first):
+        for log in sorted(node.glob("server.log*")):
+            text = gzip.decompress(log.read_bytes()) if log.suffix == ".gz" else log.read_bytes()
+            documents += [
+                json.dumps({"kubernetes": {"pod_name": f"kafka-{number}"}, "log": f"{ids.sub(cluster, line)}\n"})
+                for line in text.decode().splitlines()
+            ]
+    return documents
+
+
+def test_pods_of_two_clusters_in_one_export_are_two_clusters(tmp_path: Path) -> None:
+    """Both have a node 1; a new pod of the same node names the cluster of the pod before it."""
+    first = pods_of("3.4.0/b-kill-leader", 0, "VGlkZWdhdWdlTGFiMDAwMQ")
+    for cluster, number in (("T3RoZXJDbHVzdGVyMDAwMg", 2), ("VGlkZWdhdWdlTGFiMDAwMQ", 1)):
+        export = [*first, *pods_of("3.4.1/b-kill-leader", 4, cluster)]
+        (tmp_path / "pods.log").write_text("\n".join(export), encoding="utf-8")
+        clusters = find_clusters(tmp_path)
+        assert [sorted(node.id for node in cluster.nodes) for cluster in clusters] == [[1, 2, 3, 100]] * number
 
 
 def test_a_second_folder_of_a_node_is_no_second_cluster(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from typing import Generic, TypeVar
 
 from tidegauge.traces.kafka_logs.discovery.files import FoundLogs, NodeFiles, find_nodes, leave_out
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
+from tidegauge.traces.kafka_logs.discovery.writers import named_cluster
 from tidegauge.traces.kafka_logs.parsing.lines import Line
 from tidegauge.traces.kafka_logs.parsing.parsed_line import parse_line
 from tidegauge.traces.problems import Problem
@@ -35,7 +36,6 @@ _NAMING = frozenset(
 """Loggers whose lines name topic ids or cluster ids."""
 _WITH_ID = re.compile(r" with topic (?:id (?:Some\()?|ID )([A-Za-z0-9_\-]{22})(?![A-Za-z0-9_\-])")
 _LOADED = re.compile(r"topicId=([A-Za-z0-9_\-]{22}), topic=([^,]{1,249}),")
-_CLUSTER_ID = re.compile(r"(?:Cluster ID = |clusterId |in cluster )([A-Za-z0-9_\-]{22})(?![A-Za-z0-9_\-])")
 _NO_ID = "A" * 22
 """Uuid.ZERO_UUID: a topic without an id, from before KIP-516."""
 _LONGEST_NAME = 260
@@ -70,8 +70,8 @@ class ClusterEvidence:
             named = named_topic(line.message)
             if named is not None:
                 self.name(*named, (line.time, line.time))
-            elif (match := _CLUSTER_ID.search(line.message)) is not None:
-                self.clusters.add(match[1])
+            elif (cluster := named_cluster(line)) is not None:
+                self.clusters.add(cluster)
 
     def add(self, other: "ClusterEvidence") -> None:
         """Add the evidence of other lines."""

@@ -41,7 +41,7 @@ from tidegauge.traces.kafka_logs.discovery.identify import (
 )
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.kafka_logs.discovery.shards import read_log
-from tidegauge.traces.kafka_logs.discovery.writers import by_writer, is_brokers, left_out, matters
+from tidegauge.traces.kafka_logs.discovery.writers import by_writer, is_brokers, left_out, matters, named_cluster
 from tidegauge.traces.kafka_logs.parsing.layout import find
 from tidegauge.traces.kafka_logs.parsing.lines import EMPTY, SEE, Line, LogFile, read_lines
 from tidegauge.traces.kafka_logs.parsing.merge_streams import FileCopies
@@ -282,9 +282,38 @@ def _read_group(folder: Path, label: str, paths: Sequence[Path], layout: str | N
         files_read.append((path, file))
         if file.lines:
             logs.layouts[file.layout] = logs.layouts.get(file.layout, 0) + 1
-    problems = [problem for _, file in files_read for problem in file.problems]
-    parts = [part for path, file in files_read for part in by_node(path, file, problems, logs)]
-    assign_to_nodes(folder, label, parts, problems, logs)
+    for files_of_cluster in _by_cluster(files_read):
+        problems = [problem for _, file in files_of_cluster for problem in file.problems]
+        parts = [part for path, file in files_of_cluster for part in by_node(path, file, problems, logs)]
+        assign_to_nodes(folder, label, parts, problems, logs)
+
+
+def _by_cluster(files: Sequence[tuple[Path, LogFile]]) -> Iterator[list[tuple[Path, LogFile]]]:
+    """Yield the files of a folder, apart from the lines of each cluster in a file whose writers are of several clusters.
+
+    A log platform exports the pods of two clusters into one file; both may have a node 1.
+    """
+    whole: list[tuple[Path, LogFile]] = []
+    for path, file in files:
+        clusters = {writer: set(map(named_cluster, lines)) - {None} for writer, lines in file.sources.items()}
+        if len(set().union(*clusters.values())) < 2 or any(len(named) > 1 for named in clusters.values()):
+            whole.append((path, file))
+            continue
+        for cluster in sorted(set().union(*clusters.values()), key=str):
+            sources = {writer: lines for writer, lines in file.sources.items() if clusters[writer] == {cluster}}
+            yield [(path, _of_sources(file, sources))]
+        # A writer that names no cluster may be of any: separate() looks which one lacks its node.
+        unnamed = {writer: lines for writer, lines in file.sources.items() if not clusters[writer]}
+        if unnamed:
+            yield [(path, _of_sources(file, unnamed))]
+    if whole:
+        yield whole
+
+
+def _of_sources(file: LogFile, sources: dict[str, list[Line]]) -> LogFile:
+    """Return a file with the lines of some of its writers, in the order of the file; its problems go with the first ones."""
+    numbers = {line.number for lines in sources.values() for line in lines}
+    return file._replace(lines=[line for line in file.lines if line.number in numbers], sources=sources)
 
 
 def assign_to_nodes(

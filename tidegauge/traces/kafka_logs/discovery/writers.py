@@ -47,6 +47,8 @@ OWN_IN_WORDS = (
     r"|Registered broker (\d{1,9}) at path "
 )
 """Messages that begin with their node, without brackets."""
+_NAMING_CLUSTERS = frozenset({"KafkaServer", "BrokerLifecycleManager", "QuorumController"})
+_CLUSTER_ID = re.compile(r"(?:Cluster ID = |clusterId |in cluster )([A-Za-z0-9_\-]{22})(?![A-Za-z0-9_\-])")
 _OWN = re.compile(OWN_IDENTITY)
 _OWN_UNBRACKETED = re.compile(OWN_IN_WORDS)
 _THREAD = re.compile(
@@ -113,6 +115,14 @@ def by_writer(lines: Sequence[Line], sources: Mapping[str, Sequence[Line]]) -> W
         of_node = unknown if node_or_owner is None else by_node.get(node_or_owner, unknown)
         of_node.append(line)
     return WrittenLines(by_node, unknown)
+
+
+def named_cluster(line: Line) -> str | None:
+    """Return the id of the cluster that a line of a broker or controller names as its own; None if it names none."""
+    if line.logger not in _NAMING_CLUSTERS:
+        return None
+    match = _CLUSTER_ID.search(line.message)
+    return None if match is None else match[1]
 
 
 def _node_of(line: Line, ids_of_writer: set[int]) -> int | None:

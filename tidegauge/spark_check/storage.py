@@ -242,9 +242,12 @@ def local_path(place: str | AnyPath, what: str) -> Path:
 
 
 def writable_directory(place: str | AnyPath) -> AnyPath:
-    """Return the directory, made if it does not exist. Raises UsageError if nothing can be written into it."""
+    """Return the directory, made if it does not exist. Raises UsageError if it cannot be made, or not be written to.
+
+    Of a directory on another file system only the making is tried: one that is there may still refuse a write.
+    """
     path = to_path(place)
-    # `directory` makes it and tries to write into it.
+    # `directory` checks the permission to write, too.
     if isinstance(path, Path):
         return directory(path).absolute()
     try:

@@ -148,8 +148,9 @@ class Fetchers(StoryState):
     def say_marked_failed(self, line: SourcedLine) -> None:
         """Add the line to the entry that says why the fetcher gave the partition up."""
         replica = self.replica_of(line)
-        # Every healthy restart since 2.3 marks so what waits for the new leader epoch: alone the line says nothing. `older`
-        # is when say_epoch_older told that, `refused` the entry of it.
+        # Since 2.3 a healthy restart marks partitions as failed, too, while they wait for the new leader epoch: just after
+        # the refusal of an older epoch (at `older`, the entry is `refused`) the line belongs to that, once. Else it belongs
+        # to a fetcher that failed just before, or says nothing.
         if replica.older is not None and line.order - replica.older < TOGETHER:
             if replica.refused is not None:
                 join(replica.refused, line)

@@ -336,7 +336,10 @@ class Truncations(StoryState):
         self.add(line, "records_deleted", line.partition, to=number(line.fields["to"]))
 
     def say_retained(self, line: SourcedLine) -> None:
-        """Tell what retention removed: the last line of a replica has it all."""
+        """Tell what retention removed of a replica: one entry, which each line brings up to date.
+
+        Its limit is that of the last line of say_retained_because.
+        """
         replica, to = self.replica_of(line), number(line.fields["to"])
         if replica.retained is None:
             replica.retained = self.add(line, "retention", line.partition, to=to, times=0)

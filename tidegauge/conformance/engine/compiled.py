@@ -152,7 +152,8 @@ class Kernel(NamedTuple):
 @cache
 def kernel(rewriting: Rewriting | None = None) -> Kernel:
     """Return the functions that judge one event at a time (conformance.engine.one_event), as machine code."""
-    return Kernel(compiled(rewriting), alone(compaction.tidy), alone(lifecycle.logs_agree))
+    # A rewriting changes the judging of events; what is forgotten, and the check at the end of a trace, stay as they are.
+    return Kernel(judge=compiled(rewriting), forget=alone(compaction.tidy), end=alone(lifecycle.logs_agree))
 
 
 BY_ADDRESS: tuple[Any, ...] = (judge_kernel.judge_traces, compaction.tidy, lifecycle.logs_agree)

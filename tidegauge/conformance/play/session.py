@@ -547,7 +547,8 @@ def _why_no_change(before: Cluster, label: Label, after: Cluster) -> str:
 
 def _decided(before: Cluster, label: Label, after: Cluster) -> Iterator[str]:
     """Yield the lines of a step of the controller: a proposal that it refuses, or what is registered after it."""
-    # A refused proposal changes its leader, which drops it, and not the controller. The name may be that with ELR.
+    # A refused proposal changes its leader, which drops it, and not the controller. The name may be that with ELR. The model
+    # has one refusal, of an ineligible replica: other errors are no step. A proposal that is accepted changes no broker.
     if label[0].startswith("AlterPartition") and before.controller == after.controller and before.brokers != after.brokers:
         leader = label[1]
         proposed = broker_names(before.brokers[leader].partition.state.proposed_isr)

@@ -289,7 +289,7 @@ class BrokerReference(Reference[BrokerCase, ReferenceBroker]):
         return [str(decision) for decision in decisions(difference, self.profile)]
 
     def observed(self) -> Self:
-        """Return a copy that counts in `applied` how often it applies each rule."""
+        """Return a copy with the right rules, which counts in `applied` how often it applies each (for `notes`)."""
         count: Count = Counter()
         return replace(self, rules=counting(count), applied=count)
 

@@ -239,6 +239,7 @@ class Fetch(StepKind):
         """Draw a fetch as a right follower would send it: at an offset of the leader's log, with the epoch before that."""
         log, peer = state.broker.partition.log, rng.choice(state.opening.peers)
         offset = rng.randint(log.start, log.end)
+        # UNDEFINED at the log start, and inside a batch, where no follower's log ends.
         last_epoch = next((batch.epoch for batch in log.batches if batch.last == offset - 1), rules.UNDEFINED)
         return self.name, peer, state.broker.partition.leader_epoch, offset, last_epoch, rng.random() < 0.7
 

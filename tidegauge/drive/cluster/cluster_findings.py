@@ -232,7 +232,9 @@ SCRIPTS: Mapping[str, tuple[int, FindingPart]] = MappingProxyType(
 
 
 def controlled(name: str, members: Sequence[MemberModel], controller: Profile, opening: ClusterOpening) -> ControlledBuilder:
-    """Return a builder for the path of the controller's finding `name`, on the first two members.
+    """Return a builder at the beginning of the path of the controller's finding `name`, on the first two members.
+
+    The caller takes the steps of its script.
 
     Raises UsageError where a controller of this generation, or without ELR, does not have the bug.
     """
@@ -241,7 +243,8 @@ def controlled(name: str, members: Sequence[MemberModel], controller: Profile, o
         raise UsageError(
             f"--finding {name}: expected a controller that has it, with ELR; seen {controller.name}; name releases with both"
         )
-    return ControlledBuilder(members[:2], controller, opening, SCRIPTS[name][0])
+    min_isr, _ = SCRIPTS[name]
+    return ControlledBuilder(members[:2], controller, opening, min_isr)
 
 
 OF_BROKERS = ("F1", "F2", "F3")

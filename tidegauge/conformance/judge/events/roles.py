@@ -39,7 +39,10 @@ from tidegauge.traces.columns import UNKNOWN
 
 
 def forget_log_ends(st: s.State, b: int, value: int) -> None:
-    """Set the log ends that leader b recorded of its followers to `value`: -1 (they have not fetched yet) or UNKNOWN."""
+    """Set the log ends that leader b recorded of its followers to `value`: -1 (they have not fetched yet) or UNKNOWN.
+
+    With each log end goes the epoch before it (REMOTE_EPOCH), and what mark_log_ends_stale set aside before (STALE_LEO).
+    """
     n = st[s.OPTION, s.BROKERS]
     # Without events of fetches no log end that is recorded later is seen.
     if st[s.OPTION, s.REPORTS_HANDLE_FETCH] == 0:

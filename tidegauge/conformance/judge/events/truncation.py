@@ -150,7 +150,8 @@ def no_hw_from_diverging(st: s.State, b: int, hw: int) -> None:
 
     `hw` is b's HW after the truncation.
     """
-    # The HW may be reported to move with the truncation, which raises none, or by the event before it (HW_MOVED).
+    # The HW may be reported to move with the truncation, which raises none, or by the event before it. HW_MOVED is b's HW
+    # from before the last response moved it, -1 if none did. A rise that failed here is b's HW for the rules after it.
     moved, old = st[s.REPLICAS + b, s.HW_MOVED], st[s.REPLICAS + b, s.HW]
     if UNKNOWN not in (hw, old) and hw > old:
         decide(st, RULE.HW_06, False, field.HW, old, hw)

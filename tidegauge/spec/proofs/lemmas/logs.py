@@ -148,7 +148,11 @@ def common_prefix_end(a: SymbolicLog, b: SymbolicLog) -> Any:
 
 
 def one_past(a: SymbolicLog, b: SymbolicLog) -> Any:
-    """State that an epoch in both caches has one start (as far as both logs reach back) and agreeing logs below it."""
+    """State that two logs have one past: an epoch in both caches has one start, and the logs agree below it.
+
+    Both as far as the logs reach back. Convergence needs it of logs before a round, and rounds preserve it.
+    """
+    # `same` has pairs: an offset, and the statement that both have a record of the same epoch there.
     low, same = comparable_from(a, b), same_epochs(a, b)
     # For each entry (epoch ea, start sa) of a and each entry (eb, sb) of b.
     return all_of(

@@ -201,6 +201,7 @@ class Exchanges:
             return None
         step = self._recorded.find(run, fetch, tp, partition, refused=refused_at_once)
         if step is not None:
+            # The request has the peer and the offset of the line, and more.
             step.fields = _fields_of_request(fetch.replica, fetch.broker_epoch, partition, recorded=True)
             # The fetch was counted no earlier than its request was taken up. A line has whole milliseconds (3.x) and may
             # seem to end before that: `begins` stays below `ends`.

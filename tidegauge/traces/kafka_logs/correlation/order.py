@@ -109,13 +109,13 @@ MOST_IN_ALL = 4_000
     DELETED,
     FORGET,  # lines are missing
     UNNAMED,  # a raise of a replica that no line names: high watermark before and after
-    SKIPPED,  # `Skipping update high watermark`: high watermark, pairs of replica and log end
+    SKIPPED,  # `Skipping update high watermark`: the new one, which was not higher, pairs of replica and log end
     RESPONSE,  # high watermark, log end with its records
     READ,  # by a consumer: the offset that it must have been below
     ACKNOWLEDGED,  # log end with the records, error
     REFUSED,  # error, epoch of its request
     FETCH_SENT,  # epoch
-    IDLE,
+    IDLE,  # shows nothing of the replica
 ) = range(21)
 """Kinds of rows, with the values of each; those from SKIPPED on only observe."""
 FITS, BREAKS_RULE, BREAKS_VALUE = range(3)
@@ -594,6 +594,7 @@ def _counted(values: tuple[int, ...], at: int, replica: Replica, brokers: Broker
 
 def _observed(kind: int, values: tuple[int, ...], replica: Replica) -> int:
     """Return FITS if a row that only observes shows what the replica has, else what it breaks."""
+    # Requests and responses show the error of a replica that is not there; these two rows have none.
     if replica.role == ABSENT and kind not in (IDLE, SKIPPED):
         error = values[0] if kind == REFUSED else values[1] if kind == ACKNOWLEDGED else NONE
         return FITS if error in NO_REPLICA else BREAKS_RULE

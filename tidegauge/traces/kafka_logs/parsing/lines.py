@@ -82,7 +82,10 @@ def encoding_of(content: bytes) -> str:
 
 
 def _restored(content: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the content of a file, that of an export, or of a text that was wrapped, as it was before that (exports.py)."""
+    """Yield the content of a file; an export, or a text whose lines were wrapped, as it was before that (exports.py).
+
+    Exports are restored up to MOST_DOCUMENTS bytes, wrapped texts up to MOST_WRAPPED.
+    """
     first = next(content, b"")
     if is_binary(first):
         yield from chain([first], content)

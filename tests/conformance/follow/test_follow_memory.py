@@ -50,10 +50,10 @@ def test_a_copied_table_knows_the_same(runs: list[Trace]) -> None:
         small, large = Window(run), Window(run)
         kept = [WindowEvent(event, 0, None) for event in run.events]
         for one in (small, large):
-            one.take(kept[: len(kept) // 2], again=False)
+            one.take(kept[: len(kept) // 2], changed=False)
         large.now = grown(large.now, 2 * ROOM_AT_FIRST, 2 * PAST_AT_FIRST)
         for one in (small, large):
-            one.take(kept[len(kept) // 2 :], again=False)
+            one.take(kept[len(kept) // 2 :], changed=False)
         assert large.now[PARTITION, CACHE_ROOM] == 2 * ROOM_AT_FIRST
         assert small.recent == large.recent
         assert (small.now[TALLIES:SIZED] == large.now[TALLIES:SIZED]).all()

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from tidegauge.conformance.follow.broker_logs import BrokerLogs
 from tidegauge.traces.kafka_logs.capture import shipped
 from tidegauge.traces.kafka_logs.discovery.clusters import find_clusters, separate
 from tidegauge.traces.kafka_logs.discovery.files import FoundLogs, NodeFiles
+from tidegauge.traces.kafka_logs.discovery.writers import CLUSTER_ID
 from tidegauge.traces.kafka_logs.parsing.lines import Line
 
 BROKEN, SOUND = "4.2.0/k-epoch-jump", "4.2.0/k-epoch-jump-control"
@@ -59,13 +59,17 @@ def test_two_clusters_are_two_verdicts(laid: Callable[[Path], None], names: tupl
 
 def pods_of(name: str, first: int, cluster: str) -> list[str]:
     """Return the lines of a capture as a log platform exports them, of pods with numbers from `first` on."""
-    ids = re.compile(r"(?<=in cluster )[\w\-]{22}|(?<=clusterId )[\w\-]{22}")
     documents = []
     for number, node in enumerate(sorted(shipped()[name].glob("n*")), first):
         for log in sorted(node.glob("server.log*")):
             text = gzip.decompress(log.read_bytes()) if log.suffix == ".gz" else log.read_bytes()
             documents += [
-                json.dumps({"kubernetes": {"pod_name": f"kafka-{number}"}, "log": f"{ids.sub(cluster, line)}\n"})
+                json.dumps(
+                    {
+                        "kubernetes": {"pod_name": f"kafka-{number}"},
+                        "log": f"{CLUSTER_ID.sub(lambda id_: id_[0].replace(id_[1], cluster), line)}\n",
+                    }
+                )
                 for line in text.decode().splitlines()
             ]
     return documents
@@ -76,8 +80,10 @@ def test_pods_of_two_clusters_in_one_export_are_two_clusters(tmp_path: Path) -> 
     first = pods_of("3.4.0/b-kill-leader", 0, "VGlkZWdhdWdlTGFiMDAwMQ")
     for cluster, number in (("T3RoZXJDbHVzdGVyMDAwMg", 2), ("VGlkZWdhdWdlTGFiMDAwMQ", 1)):
         export = [*first, *pods_of("3.4.1/b-kill-leader", 4, cluster)]
-        (tmp_path / "pods.log").write_text("\n".join(export), encoding="utf-8")
+        # Its end is cut off: that is said once, not once for each cluster.
+        (tmp_path / "pods.log.gz").write_bytes(gzip.compress("\n".join(export).encode())[:-4])
         clusters = find_clusters(tmp_path)
+        assert sum(len(cluster.problems) for cluster in clusters) == 1
         assert [sorted(node.id for node in cluster.nodes) for cluster in clusters] == [[1, 2, 3, 100]] * number
 
 

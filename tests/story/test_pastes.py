@@ -14,6 +14,7 @@ from tidegauge.bundle.reading import opened
 from tidegauge.bundle.writing import write_bundle
 from tidegauge.story.sentences import headline, story_text
 from tidegauge.story.story import Story, happened, story_of
+from tidegauge.traces.kafka_logs.discovery.selection import Selection
 
 Telling = Callable[..., Story]
 
@@ -337,7 +338,7 @@ def test_a_dump_whose_batches_do_not_follow_on_each_other_is_told(telling: Telli
     ]
     # Of two segments, or of an excerpt, what lies between may be elsewhere.
     two = dump((0, 9, 0, "true")) + dump((90, 95, 0, "true")).replace("00.log", "90.log")
-    assert {entry.kind for entry in telling({"dump.txt": two}).entries} == {"dumped"}
+    assert {entry.kind for entry in telling({"dump.txt": two}).entries} == {"segment_dumped"}
     assert telling({"dump.txt": dump((0, 9, 0, "true"), (10, 24, 0, "true"), (25, 29, 2, "true"), left_out=1)}).entries == []
     assert telling({"dump.txt": dump(*batches).replace("x-0", "__cluster_metadata-0")}).entries == []
 
@@ -792,7 +793,7 @@ def test_a_broker_that_serves_is_ordinary_and_told_once(telling: Telling) -> Non
         "INFO [BrokerLifecycleManager id=1] The broker has been unfenced. Transitioning from RECOVERY to RUNNING. (kafka)",
         "INFO [Controller 3] Unfenced broker: UnfenceBrokerRecord(id=1, epoch=1) (org.apache.kafka.controller)",
     )
-    assert only(telling(dated(*unfenced)), "broker_joined")["node"] == 1
+    assert only(telling(dated(*unfenced)), "broker_unfenced")["node"] == 1
 
 
 def test_a_null_pointer_as_a_controller_renounces_is_a_known_bug_until_it_is_fixed(telling: Telling) -> None:
@@ -815,7 +816,7 @@ def test_an_error_to_the_first_request_of_a_connection_sends_to_the_other_nodes_
         "WARN [RaftManager id=3001] Received error UNKNOWN_SERVER_ERROR from node 3002 when making an ApiVersionsRequest "
         "with correlation id 4. Disconnecting. (org.apache.kafka.clients.NetworkClient)"
     )
-    lines = only(telling(dated(line)), "turned_away")
+    lines = only(telling(dated(line)), "api_versions_failed")
     assert (lines["node"], lines["peer"], lines["error"]) == (3001, 3002, "UNKNOWN_SERVER_ERROR")
     assert telling(dated(line.replace("RaftManager id=3001", "Consumer clientId=c"))).entries == []
 
@@ -829,11 +830,22 @@ SHORT_BATCH = (
 def test_a_dump_in_which_nothing_is_odd_is_told_as_sound(telling: Telling) -> None:
     dump = "Dumping /d/x-0/00000000000000000007.log\nStarting offset: 7\n"
     sound = "".join(SHORT_BATCH.format(offset, offset, (offset - 7) * 100, "true") for offset in range(7, 12))
-    entry = only(telling(dump + sound), "dumped")
+    entry = only(telling(dump + sound), "segment_dumped")
     assert (entry["segment"], entry["first"], entry["last"], entry["batches"]) == (7, 7, 11, 5)
     broken = sound + SHORT_BATCH.format(12, 12, 500, "false")
     assert {entry.kind for entry in telling(dump + broken).entries} == {"corrupt"}
     assert {entry.kind for entry in telling(dump + sound + SHORT_BATCH.format(20, 20, 500, "true")).entries} == {"gap"}
+
+
+def test_a_dump_of_a_partition_that_is_not_selected_is_passed_over(tmp_path: Path) -> None:
+    dumps = [
+        f"Dumping /d/{topic}-0/00000000000000000007.log\n"
+        + "".join(SHORT_BATCH.format(offset, offset, (offset - 7) * 100, "true") for offset in range(7, 10))
+        for topic in ("x", "y", "x")
+    ]
+    (tmp_path / "dump.txt").write_text("".join(dumps), encoding="utf-8")
+    story = story_of([tmp_path], selection=Selection(frozenset({"y"})))
+    assert [(entry.partition, entry.fields["batches"]) for entry in story.entries] == [("y-0", 3)]
 
 
 def test_an_exception_that_was_broken_behind_a_bracket_goes_on(telling: Telling) -> None:
@@ -937,6 +949,8 @@ def test_to_2_5_a_log_start_moves_by_retention_where_a_line_before_says_so(telli
     )
     assert only(telling(dated(because, moved)), "retention")["to"] == 470
     assert telling(dated(moved)).entries == []
+    # A client's deletion prints the same: a line of retention that is long ago says nothing of it.
+    assert telling(dated(because, *["INFO x (kafka)"] * 12, moved)).entries == []
 
 
 def test_a_number_of_replicas_in_sync_is_no_replica(telling: Telling) -> None:

@@ -173,9 +173,7 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
             f"look into the memory and the network of broker {from_several[0].node}: what it fetched from "
             f"{_nodes(from_several[0].fields['leaders'])} came invalid, so it is not one leader's log; a follower asks again"
         )
-    elif not any(entry.kind == "fetcher_failed" for entry in entries) and any(
-        entry.kind == "corrupt" and "fetched" in entry.marks for entry in entries
-    ):
+    elif not fetchers_failed and any(entry.kind == "corrupt" and "fetched" in entry.marks for entry in entries):
         steps.append(
             "nothing, if it has ended: a follower asks its leader again for what it cannot read; where it goes on, look "
             "into the segment of the leader with kafka-dump-log"
@@ -226,7 +224,7 @@ _STEPS_BY_KIND = {
     "leaders_not_moved": (
         "look into controller.log at that time: where a partition has no other replica in sync, its leader cannot move"
     ),
-    "turned_away": "look into the log of the node that answered so, at that time: it says what failed there",
+    "api_versions_failed": "look into the log of the node that answered so, at that time: it says what failed there",
     "too_few_brokers": (
         "see that the brokers run and are registered; where there are no more of them, lower the replication factor: of "
         "Kafka's own topics by offsets.topic.replication.factor and transaction.state.log.replication.factor"

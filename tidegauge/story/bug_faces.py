@@ -265,20 +265,20 @@ ROWS = (
         face=_truncation_not_allowed,
     ),
     KnownFace(
-        "KAFKA-14946",
-        "A controller that gives up leading ends by a NullPointerException as it goes back to its last snapshot.",
-        since="2.8.0",
-        fixed_in="3.4.1",
-        do="start this controller again: no record and no metadata that was committed is lost; then upgrade",
-        face=_of_entries("process_failed", _renounced_with_a_null_pointer),
-    ),
-    KnownFace(
         "KAFKA-13266",
         "A fetcher starts at an offset read before it stopped: the follower is sent what it has, refuses it and fails.",
         since="2.7.0",
         fixed_in="3.0.0",
         do="restart this broker, or move the leader away and back: the fetcher starts anew at its log end",
         face=_stale_fetch_state,
+    ),
+    KnownFace(
+        "KAFKA-14946",
+        "A controller that gives up leading ends by a NullPointerException as it goes back to its last snapshot.",
+        since="2.8.0",
+        fixed_in="3.4.1",
+        do="start this controller again: no record and no metadata that was committed is lost; then upgrade",
+        face=_of_entries("process_failed", _renounced_with_a_null_pointer),
     ),
     KnownFace(
         "KAFKA-15391",

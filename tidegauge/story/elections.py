@@ -181,7 +181,7 @@ class Elections(StoryState):
         replica.change = self.add(line, "isr_changed", line.partition, **{"from": before}, to=after, accepted=None, times=1)
         if "lagging" in line.fields:
             ends = {node: number(end) for node, end in _LAGGING.findall(line.fields["lagging"])}
-            replica.change.fields["log_ends"] = {"leader": number(line.fields["log_end"]), **ends}
+            replica.change.fields |= {"log_ends": ends, "leader_log_end": number(line.fields["log_end"])}
         # Its broker was refused a change just before: this one may be in vain, too, until a line says that it is accepted.
         refused = self.nodes[self.key(line)].refused
         if refused is not None and line.order - refused < TOGETHER:

@@ -12,7 +12,7 @@ import re
 from dataclasses import replace
 
 from tidegauge.story.reading import SourcedLine, fetched_from
-from tidegauge.story.state import AN_ERROR, NO_LEADER, SECOND, TOGETHER, StoryState, join, optional
+from tidegauge.story.state import AN_ERROR, NO_LEADER, SECOND, TOGETHER, StoryState, join, of_broker, optional
 from tidegauge.traces.kafka_logs.parsing.parsed_line import ids, number
 
 
@@ -102,7 +102,7 @@ class Fetchers(StoryState):
     def say_not_leader(self, line: SourcedLine) -> None:
         """Tell who was asked for a partition as its leader, and was not: a client, or a follower, knew no better yet."""
         # A client names the broker that it asked: the line is not the broker's own.
-        asked = replace(line, node=number(line.fields["broker"])) if "broker" in line.fields else line
+        asked = of_broker(line)
         replica = self.replica_of(asked)
         replica.not_leader = self.add_or_count(replica.not_leader, asked, "not_leader")
 

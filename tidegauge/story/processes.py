@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath, PureWindowsPath
 
 from tidegauge.story.reading import SourcedLine
-from tidegauge.story.state import NO_LEADER, SECOND, TOGETHER, NodeStory, StoryEntry, StoryState, join, optional
+from tidegauge.story.state import NO_LEADER, SECOND, TOGETHER, NodeStory, StoryEntry, StoryState, join, of_broker, optional
 from tidegauge.traces.kafka_logs.parsing.parsed_line import ids, number
 
 LONG_START = 30 * SECOND
@@ -337,7 +337,7 @@ class Processes(StoryState):
 
     def say_directory_offline(self, line: SourcedLine) -> None:
         """Tell a directory of a broker that failed, by the controller's line, which has the directory's id."""
-        self.say_directory_failed(replace(line, node=int(line.fields["broker"])))
+        self.say_directory_failed(of_broker(line))
 
     def say_controller(self, line: SourcedLine) -> None:
         """Tell a node that becomes the active controller: it knows the leader of the quorum."""
@@ -419,21 +419,21 @@ class Processes(StoryState):
         """Tell a controller that found no metadata: of a new cluster, or of one that has lost it."""
         self.add(line, "metadata_empty")
 
-    def say_joined(self, line: SourcedLine) -> None:
-        """Tell a broker that was unfenced, so that clients may use it: the controller's line and its own are one entry."""
-        of_broker = replace(line, node=number(line.fields["broker"])) if "broker" in line.fields else line
-        node = self.nodes[self.key(of_broker)]
-        if node.joined is not None and line.order - node.joined.order < TOGETHER:
-            join(node.joined, line)
+    def say_unfenced(self, line: SourcedLine) -> None:
+        """Tell a broker that the controller lets serve; both say so."""
+        unfenced = of_broker(line)
+        node = self.nodes[self.key(unfenced)]
+        if node.unfenced is not None and line.order - node.unfenced.order < TOGETHER:
+            join(node.unfenced, line)
         else:
-            node.joined = self.add(of_broker, "broker_joined")
+            node.unfenced = self.add(unfenced, "broker_unfenced")
 
-    def say_turned_away(self, line: SourcedLine) -> None:
+    def say_api_versions_failed(self, line: SourcedLine) -> None:
         """Tell a node to which another one (`peer`) answered its first request with an error: the log of that says why."""
         node, peer = self.nodes[self.key(line)], number(line.fields["peer"])
         fields = {"peer": peer, "error": line.fields["error"]}
-        node.turned_away[peer] = self.add_or_count(
-            node.turned_away.get(peer), replace(line, partition=None), "turned_away", **fields
+        node.no_api_versions[peer] = self.add_or_count(
+            node.no_api_versions.get(peer), replace(line, partition=None), "api_versions_failed", **fields
         )
 
     def say_too_few_brokers(self, line: SourcedLine) -> None:

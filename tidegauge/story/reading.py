@@ -136,6 +136,20 @@ class SourcedLine:
 
 
 @dataclass
+class _SegmentDump:
+    """What was read of the dump of a segment: its first and last batch, how many; whether all are in order so far.
+
+    `place` is that of its first line in `sourced_lines`; None if that was not read.
+    """
+
+    place: int | None = None
+    first: Fields | None = None
+    last: Fields | None = None
+    batches: int = 0
+    is_sound: bool = True
+
+
+@dataclass
 class ReadFile:
     """A text file: how many lines, the ids that its lines say as their own, whether it says anything here.
 
@@ -151,13 +165,8 @@ class ReadFile:
     future: set[tuple[str, str]] = field(default_factory=set)
     caused: list[int] = field(default_factory=list)
     """The lines that the last exception belongs to, by their places in `sourced_lines`: its cause does, too."""
-    dumped: Fields | None = None
-    """The last batch of the segment whose dump is read."""
-    sound_dump: Fields | None = None
-    """Of that dump, while nothing in it is odd: its first batch; None without one."""
-    dump_line: int | None = None
-    """The place in `sourced_lines` of the line with which it begins."""
-    sound_batches: int = 0
+    dump: _SegmentDump = field(default_factory=_SegmentDump)
+    """The dump of a segment that is read."""
     between: bytes = b""
     """What stands between the last line that was read and this one, if that is not much."""
     part_starts: list[int] = field(default_factory=list)
@@ -312,7 +321,8 @@ def _note_error(text: str, after: bytes, number: int, order: int, file: ReadFile
 def _joined(text: str, block: bytes, end: int) -> str:
     """Return a line, which ends at `end` in its block, with the lines behind in which it goes on; itself if not wrapped."""
     # A pasted exception may have been broken behind a bracket in its midst.
-    is_whole = _is_whole(text) and (date_of(text)[0] >= 0 or exception_in(text, -1, -1) is None)
+    ends_whole = _is_whole(text)
+    is_whole = ends_whole and (date_of(text)[0] >= 0 or exception_in(text, -1, -1) is None)
     if is_whole or text[:1] == "{":
         return text
     first = list(lines_within(text))
@@ -321,7 +331,7 @@ def _joined(text: str, block: bytes, end: int) -> str:
         return text
     # The rows that it fits alone. Of a longer one only rows count whose text begins in this line.
     places, length = _places(first, len(text)), len(first[0].rstrip())
-    if places and _is_whole(text):
+    if places and ends_whole:
         return text
     whole = longer = text
     for next_line in block[end + 1 : end + 1 + _MOST_BEHIND].decode("utf-8", "replace").split("\n")[:NEAR]:
@@ -372,7 +382,7 @@ def _take(text: str, number: int, order: int, file: ReadFile, selection: Selecti
     # An exception at the end of a line, which may be a statement of its own.
     behind = exception_behind(text) if exception is None else ""
     for says, partition, values in chain(statements_in(text), statements_in(behind)):
-        fields = _beside_the_last(file, values) if says.kind == "dumped-batch" else values
+        fields = _beside_the_last(file.dump, values) if says.kind == "dumped-batch" else values
         # The log's own line of a truncation whose fetcher's line, just before, was of a copy in another directory.
         if says.kind == "truncated" and (str(partition), fields["to"]) in file.future:
             file.future.discard((str(partition), fields["to"]))
@@ -382,13 +392,8 @@ def _take(text: str, number: int, order: int, file: ReadFile, selection: Selecti
         # A dump is told by its first line, with what it has (_end_dump), as long as no batch in it is odd.
         if says.kind == "dumped-segment":
             _end_dump(file)
-            file.dump_line = len(file.sourced_lines)
         elif says.kind == "dumped-batch" and not fields:
-            file.sound_dump = file.sound_dump or values
-            file.sound_batches += 1
             continue  # it follows on the batch before, as nearly all do
-        elif says.kind == "dumped-batch":
-            file.dump_line = None
         written = time if time is not None else order
         if not selects(selection, written, partition):
             return max(order, written)
@@ -407,6 +412,8 @@ def _take(text: str, number: int, order: int, file: ReadFile, selection: Selecti
         # A cause that follows, `Caused by`, is of this line, too (_add_error).
         if (exception or error) and says.kind in WITH_EXCEPTIONS:
             file.caused.append(len(file.sourced_lines))
+        if says.kind == "dumped-segment":
+            file.dump.place = len(file.sourced_lines)
         file.sourced_lines.append(sourced)
         order = max(order, written)
     return order
@@ -417,22 +424,23 @@ def _end_dump(file: ReadFile) -> None:
 
     That is its first and last offset and the number of its batches.
     """
-    first, last = file.sound_dump, file.dumped
-    if file.dump_line is not None and first is not None and last is not None:
-        line = file.sourced_lines[file.dump_line]
-        contents = {"first": first["first"], "last": last["last"], "batches": str(file.sound_batches)}
-        file.sourced_lines[file.dump_line] = replace(line, fields={**line.fields, **contents})
-    file.dumped = file.sound_dump = file.dump_line = None
-    file.sound_batches = 0
+    dump, file.dump = file.dump, _SegmentDump()
+    if dump.is_sound and dump.place is not None and dump.first is not None and dump.last is not None:
+        line = file.sourced_lines[dump.place]
+        contents = {"first": dump.first["first"], "last": dump.last["last"], "batches": str(dump.batches)}
+        file.sourced_lines[dump.place] = replace(line, fields={**line.fields, **contents})
 
 
-def _beside_the_last(file: ReadFile, batch: Fields) -> Fields:
-    """Return what is odd in a dumped batch beside the one before it: a gap, an invalid one, a lower epoch; else nothing."""
-    before, file.dumped = file.dumped, batch
+def _beside_the_last(dump: _SegmentDump, batch: Fields) -> Fields:
+    """Add a batch to the dump, and return what is odd in it beside the one before: a gap, an invalid one, a lower epoch."""
+    before, dump.last = dump.last, batch
+    dump.first = dump.first or batch
+    dump.batches += 1
     # `invalid` is the offset of an invalid batch; a gap is from `first` to before `end`; `epoch` is below that before.
     odd = {"invalid": batch["first"]} if batch["valid"] == "false" else {}
-    # In an excerpt, what is between them in the file may have been left out.
-    if before is not None and int(before["position"]) + int(before["size"]) == int(batch["position"]):
+    # In an excerpt, what is between them in the file may have been left out: nobody knows whether that is sound.
+    is_next = before is not None and int(before["position"]) + int(before["size"]) == int(batch["position"])
+    if before is not None and is_next:
         follows = int(before["last"]) + 1
         if int(batch["first"]) > follows:
             odd.update(first=str(follows), end=batch["first"])
@@ -440,8 +448,7 @@ def _beside_the_last(file: ReadFile, batch: Fields) -> Fields:
             odd["invalid"] = batch["first"]
         if int(batch["epoch"]) < int(before["epoch"]):
             odd["epoch"] = batch["epoch"]
-    elif before is not None:
-        file.dump_line = None  # what it has between them was not read
+    dump.is_sound &= not odd and (before is None or is_next)
     return odd
 
 

@@ -110,7 +110,7 @@ def _asides(story: Story) -> Iterator[str]:
         for entry in story.entries
         if entry.kind == "metadata_empty"
     )
-    dumped = [entry for entry in story.entries if entry.kind == "dumped"]
+    dumped = [entry for entry in story.entries if entry.kind == "segment_dumped"]
     yield from (f"{entry.partition}: {entry_sentence(entry)}." for entry in dumped[:MOST_EVENTS])
     retention = [entry for entry in story.entries if entry.kind == "retention"]
     yield from (f"{entry.partition}: {entry_sentence(entry)}." for entry in retention[:MOST_EVENTS])
@@ -364,7 +364,7 @@ def _telling(events: Sequence[StoryEntry]) -> Sequence[StoryEntry]:
 
 _OF_ANY_NODE = frozenset(
     {"controller", "voter_mismatch", "quorum", "unreachable", "metadata_behind", "migration", "thread_died"}
-    | {"metadata_empty", "turned_away"}
+    | {"metadata_empty", "api_versions_failed"}
 )
 """Kinds that a controller of KRaft tells of itself as a broker does."""
 
@@ -466,13 +466,15 @@ _SENTENCES: Mapping[str, Callable[[_Subject], str]] = {
         f"{_times(e.fields)}"
     ),
     "stop": lambda e: f"{e.who} {'stopped cleanly' if e.fields['clean'] else 'began to stop'}",
-    "dumped": lambda e: (
+    "segment_dumped": lambda e: (
         f"the dump of its segment {e.fields['segment']} has {e.fields['first']} to {e.fields['last']}, "
         f"and {'its batch is valid' if e.fields['batches'] == 1 else 'all of its batches are valid, without a gap'}"
     ),
     "metadata_empty": lambda e: f"{e.who} found its metadata log empty, and began a new one",
-    "broker_joined": lambda e: f"{e.who} is unfenced: the controller lets it serve",
-    "turned_away": lambda e: f"{e.who} was answered {e.fields['error']} by node {e.fields['peer']}{_times(e.fields)}",
+    "broker_unfenced": lambda e: f"{e.who} is unfenced: the controller lets it serve",
+    "api_versions_failed": lambda e: (
+        f"{e.who} was answered {e.fields['error']} by node {e.fields['peer']}{_times(e.fields)}"
+    ),
     "too_few_brokers": lambda e: (
         f"a topic was not made: it was to have {counted(e.fields['wanted'], 'replica')}, and "
         f"{counted(e.fields['brokers'], 'broker')} {'was' if e.fields['brokers'] == 1 else 'were'} registered"
@@ -685,9 +687,8 @@ def _isr_change(entry: StoryEntry, who: str) -> str:
         behind = ", for its session with ZooKeeper had expired" if "Session expired" in error else behind
         return f"{who} was refused {wanted}{_times(fields)}{behind}"
     few = ", fewer than min.insync.replicas" if "under min ISR" in entry.marks else ""
-    ends = fields.get("log_ends", {})
-    behind = "".join(f"; the log of broker {node} ended at {end}" for node, end in ends.items() if node != "leader")
-    behind += f", the leader's at {ends['leader']}" if behind else ""
+    behind = "".join(f"; the log of broker {node} ended at {end}" for node, end in fields.get("log_ends", {}).items())
+    behind += f", the leader's at {fields['leader_log_end']}" if behind else ""
     return f"the ISR went{begin} to {fields['to']}{few}{behind}"
 
 

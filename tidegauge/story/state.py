@@ -13,7 +13,7 @@ Rules of this file
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tidegauge.story.reading import SourcedLine
@@ -92,7 +92,8 @@ class ReplicaStory:
     conflict: StoryEntry | None = None
     mismatch: StoryEntry | None = None
     retained: StoryEntry | None = None
-    retention_limit: tuple[str, int] | None = None
+    retention: SourcedLine | None = None
+    """The last line that gave the limit by which a segment was deleted."""
     stray: str | None = None
     older: int | None = None
     directory: str | None = None
@@ -152,11 +153,11 @@ class NodeStory:
     mismatch: StoryEntry | None = None
     quorum: StoryEntry | None = None
     too_few: StoryEntry | None = None
-    joined: StoryEntry | None = None
+    unfenced: StoryEntry | None = None
     refused: int | None = None
     unreachable: dict[int, StoryEntry] = field(default_factory=dict)
     unanswering: dict[int, StoryEntry] = field(default_factory=dict)
-    turned_away: dict[int, StoryEntry] = field(default_factory=dict)
+    no_api_versions: dict[int, StoryEntry] = field(default_factory=dict)
     invalid: dict[int, list[StoryEntry]] = field(default_factory=lambda: defaultdict(list))
     """By leader, what was fetched from it and was invalid."""
 
@@ -270,6 +271,11 @@ def join(entry: StoryEntry, line: SourcedLine) -> None:
     """Add a line to the sources of an entry that it tells too, unless it has many."""
     if line.at not in entry.sources and len(entry.sources) < MOST_SOURCES:
         entry.sources.append(line.at)
+
+
+def of_broker(line: SourcedLine) -> SourcedLine:
+    """Return a line as one of the broker that it names in `broker`; itself if it names none there."""
+    return replace(line, node=number(line.fields["broker"])) if "broker" in line.fields else line
 
 
 def optional(line: SourcedLine, name: str) -> int | None:

@@ -33,7 +33,7 @@ from tidegauge.traces.kafka_logs.parsing.parsed_line import METADATA_LOG
 from tidegauge.traces.problems import Problem
 
 QUIET = frozenset(
-    {"leader", "follower", "loaded", "start", "stop", "retention", "broker_joined", "metadata_empty", "dumped"}
+    {"leader", "follower", "loaded", "start", "stop", "retention", "broker_unfenced", "metadata_empty", "segment_dumped"}
 )
 """Kinds that every healthy broker has: a partition with nothing else had nothing happen."""
 PASSING = frozenset({"epoch_refused", "fetch_refused", "not_assigned", "not_leader", "unreachable", "not_controller"})

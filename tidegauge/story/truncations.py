@@ -306,7 +306,7 @@ class Truncations(StoryState):
             segment = number(line.fields["segment"])
             # A dump does not say whose disk it is of; a time in it is that of a record.
             of_dump = replace(line, node=None, time="")
-            self.add(of_dump, "dumped", line.partition, segment=segment, first=first, last=last, batches=batches)
+            self.add(of_dump, "segment_dumped", line.partition, segment=segment, first=first, last=last, batches=batches)
 
     def say_dumped_batch(self, line: SourcedLine) -> None:
         """Tell what a dump shows: offsets that are not there, batches that are invalid, epochs that go back.
@@ -336,29 +336,27 @@ class Truncations(StoryState):
         self.add(line, "records_deleted", line.partition, to=number(line.fields["to"]))
 
     def say_retained(self, line: SourcedLine) -> None:
-        """Tell what retention removed of a replica: one entry, which each line brings up to date.
-
-        Its limit is that of the last line of say_retained_because.
-        """
+        """Tell what retention removed of a replica: one entry, which each line, and each limit, brings up to date."""
         replica, to = self.replica_of(line), number(line.fields["to"])
         if replica.retained is None:
             replica.retained = self.add(line, "retention", line.partition, to=to, times=0)
         replica.retained.fields |= {"to": to, "times": replica.retained.fields["times"] + 1}
-        if replica.retention_limit is not None:
-            replica.retained.fields["limit"] = list(replica.retention_limit)
+        if replica.retention is not None:
+            replica.retained.fields["limit"] = _limit(replica.retention)
         join(replica.retained, line)
 
     def say_start_moved(self, line: SourcedLine) -> None:
         """Tell what retention removed where it is known to have moved the log start: to 2.5 the line gives no reason."""
-        if self.replica_of(line).retention_limit is not None:
+        retention = self.replica_of(line).retention
+        if retention is not None and line.order - retention.order < TOGETHER:
             self.say_retained(line)
 
     def say_retained_because(self, line: SourcedLine) -> None:
         """Note which limit a segment was deleted by: the line stands before or after that of the new log start."""
         replica = self.replica_of(line)
-        replica.retention_limit = line.fields["why"], number(line.fields["limit"])
-        if replica.retained is not None and line.order - replica.retained.order < TOGETHER:
-            replica.retained.fields["limit"] = list(replica.retention_limit)
+        replica.retention = line
+        if replica.retained is not None:
+            replica.retained.fields["limit"] = _limit(line)
 
     def say_epochs_conflict(self, line: SourcedLine) -> None:
         """Tell leader epochs that came out of order in a log; the same again is counted."""
@@ -404,6 +402,11 @@ class Truncations(StoryState):
     def say_uncleanable(self, line: SourcedLine) -> None:
         """Tell a log that its broker compacts no more: its cleaner met an error there."""
         self.add(line, "uncleanable", line.partition, error=line.error or None)
+
+
+def _limit(retention: SourcedLine) -> list[object]:
+    """Return the limit that a line of retention names: its kind, `time` or `size`, and its milliseconds or bytes."""
+    return [retention.fields["why"], number(retention.fields["limit"])]
 
 
 def relate(entry: StoryEntry) -> None:

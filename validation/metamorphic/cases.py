@@ -20,6 +20,7 @@ from pathlib import Path
 
 from tidegauge.conformance.checking.check import CheckOptions, check
 from tidegauge.conformance.checking.verdicts import Verdict
+from tidegauge.traces.kafka_logs.discovery.writers import CLUSTER_ID
 from validation.captures import expectations
 from validation.metamorphic.line_kinds import HOW, is_of_a_kind, kinds, lose, loss_of
 from validation.metamorphic.log_files import Files
@@ -30,8 +31,6 @@ from validation.metamorphic.tree import Relayout, Tree, joined, write
 
 SECOND_CLUSTER, HALVES = "interleave a second cluster", "mix: some nodes of two clusters"
 OTHER, OTHER_ID = "other-", "T3RoZXJDbHVzdGVyMDAwMg"
-_CLUSTER_ID = re.compile(r"(?<=in cluster )[\w\-]{22}|(?<=clusterId )[\w\-]{22}")
-"""Where the logs of a node name its cluster (ClusterControlManager, BrokerLifecycleManager)."""
 LAYOUTS: Mapping[str, Relayout] = {name: relayout for name, relayout in RELAYOUTS.items() if name != "as-it-is"}
 TRANSFORMATIONS = (*LOSSES, SECOND_CLUSTER, *LAYOUTS, *MIXTURES, HALVES)
 """Everything that happens to logs, by the name reports use."""
@@ -140,6 +139,10 @@ def _text(path: Path) -> str:
     return (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8", errors="replace")
 
 
+def _renamed(cluster: re.Match[str]) -> str:
+    return cluster[0].replace(cluster[1], OTHER_ID)
+
+
 def transformed(case: Case, seed: int) -> Files:
     """Return the lines of a case after its losses; `written` lays them out."""
     chosen = random.Random(f"{seed}/{case.number}/logs")
@@ -148,7 +151,7 @@ def transformed(case: Case, seed: int) -> Files:
     for step in sorted(case.steps, key=MIXED.__contains__):
         if step == SECOND_CLUSTER:
             # Captures of one laboratory share an id; clusters do not.
-            second = {path: [_CLUSTER_ID.sub(OTHER_ID, line) for line in lines] for path, lines in logs(case.other).items()}
+            second = {path: [CLUSTER_ID.sub(_renamed, line) for line in lines] for path, lines in logs(case.other).items()}
             files |= {f"{OTHER}{path}": lines for path, lines in second.items()}
         elif step == HALVES:
             files = halves(chosen, files, logs(case.other), OTHER)

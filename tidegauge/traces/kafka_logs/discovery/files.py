@@ -299,21 +299,16 @@ def _by_cluster(files: Sequence[tuple[Path, LogFile]]) -> Iterator[list[tuple[Pa
         if len(set().union(*clusters.values())) < 2 or any(len(named) > 1 for named in clusters.values()):
             whole.append((path, file))
             continue
-        for cluster in sorted(set().union(*clusters.values()), key=str):
-            sources = {writer: lines for writer, lines in file.sources.items() if clusters[writer] == {cluster}}
-            yield [(path, _of_sources(file, sources))]
         # A writer that names no cluster may be of any: separate() looks which one lacks its node.
-        unnamed = {writer: lines for writer, lines in file.sources.items() if not clusters[writer]}
-        if unnamed:
-            yield [(path, _of_sources(file, unnamed))]
+        for position, named in enumerate(sorted({*map(frozenset, clusters.values())}, key=sorted)):
+            sources = {writer: lines for writer, lines in file.sources.items() if clusters[writer] == named}
+            numbers = {line.number for lines in sources.values() for line in lines}
+            lines_of_cluster = [line for line in file.lines if line.number in numbers]
+            # The problems of reading are the file's: once.
+            problems = [] if position else file.problems
+            yield [(path, file._replace(lines=lines_of_cluster, sources=sources, problems=problems))]
     if whole:
         yield whole
-
-
-def _of_sources(file: LogFile, sources: dict[str, list[Line]]) -> LogFile:
-    """Return a file with the lines of some of its writers, in the order of the file; its problems go with the first ones."""
-    numbers = {line.number for lines in sources.values() for line in lines}
-    return file._replace(lines=[line for line in file.lines if line.number in numbers], sources=sources)
 
 
 def assign_to_nodes(

@@ -48,7 +48,8 @@ OWN_IN_WORDS = (
 )
 """Messages that begin with their node, without brackets."""
 _NAMING_CLUSTERS = frozenset({"KafkaServer", "BrokerLifecycleManager", "QuorumController"})
-_CLUSTER_ID = re.compile(r"(?:Cluster ID = |clusterId |in cluster )([A-Za-z0-9_\-]{22})(?![A-Za-z0-9_\-])")
+CLUSTER_ID = re.compile(r"(?:Cluster ID = |clusterId |in cluster )([A-Za-z0-9_\-]{22})(?![A-Za-z0-9_\-])")
+"""Where Kafka names the cluster of a node."""
 _OWN = re.compile(OWN_IDENTITY)
 _OWN_UNBRACKETED = re.compile(OWN_IN_WORDS)
 _THREAD = re.compile(
@@ -121,7 +122,7 @@ def named_cluster(line: Line) -> str | None:
     """Return the id of the cluster that a line of a broker or controller names as its own; None if it names none."""
     if line.logger not in _NAMING_CLUSTERS:
         return None
-    match = _CLUSTER_ID.search(line.message)
+    match = CLUSTER_ID.search(line.message)
     return None if match is None else match[1]
 
 

@@ -31,8 +31,15 @@ def zstd_bomb() -> bytes:
     return pa.Codec("zstd").compress(bytes(1 << 20), asbytes=True) * (GIGABYTES >> 20)
 
 
+def snappy_bomb() -> bytes:
+    """A gigabyte in blocks of one megabyte, each of which is small enough."""
+    block = pa.Codec("snappy").compress(bytes(1 << 20), asbytes=True)
+    return segments.compress(segments.SNAPPY, b"")[:16] + (struct.pack(">i", len(block)) + block) * (1 << 10)
+
+
 BOMBS: dict[str, tuple[int, Callable[[], bytes]]] = {
     "snappy says 4 GB": (segments.SNAPPY, lambda: b"\xff\xff\xff\xff\x0f" + b"x" * 8),
+    "snappy unpacks to 1 GB in blocks": (segments.SNAPPY, snappy_bomb),
     "gzip unpacks to 8 GB": (segments.GZIP, gzip_bomb),
     "zstd unpacks to 8 GB": (segments.ZSTD, zstd_bomb),
 }

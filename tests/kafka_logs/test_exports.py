@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.kafka_logs.test_writers import follows, leads, line
+from tidegauge.conformance.checking.check import check
+from tidegauge.conformance.checking.verdicts import Verdict
 from tidegauge.traces.kafka_logs import read
+from tidegauge.traces.kafka_logs.capture import shipped
+from validation.metamorphic.cases import logs
 
 LINES = [
     line("10:00:03,000", leads(1, 5)).rstrip(),
@@ -52,3 +56,17 @@ def test_a_line_is_found_in_what_surrounds_it(name: str, tmp_path: Path) -> None
     assert [(event.event, event.fields) for trace in found.traces for event in trace.events] == [
         (event.event, event.fields) for trace in plain.traces for event in trace.events
     ]
+
+
+def test_what_grep_found_in_folders_is_of_the_node_of_the_folder(tmp_path: Path) -> None:
+    """Its server.log and its request.log, which names no node, however deep they lie."""
+    found = [
+        f"/var/log/kafka/{path}:{number}:{line}\n"
+        for path, lines in logs(shipped()["4.2.0/a-steady"]).items()
+        for number, line in enumerate(lines, 1)
+        if path.endswith(".log")
+    ]
+    (tmp_path / "found.txt").write_text("".join(found))
+    report = check([tmp_path])
+    assert report.verdict is Verdict.PASS
+    assert [life.split()[1] for life in report.inputs[0].covered] == ["1", "2", "3", "100"]

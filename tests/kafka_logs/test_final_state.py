@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.kafka_logs import hand
 from tidegauge.traces.kafka_logs import Capture
 from tidegauge.traces.kafka_logs.capture import shipped
 from tidegauge.traces.schema import Event, Trace
@@ -116,6 +117,19 @@ def test_the_replay_notices_a_changed_event(trace: Callable[[str, str], Trace]) 
     for event in reported:
         replica.take(event)
     assert any("leo_before is 7, the events before it say 8" in surprise for surprise in replica.surprises)
+
+
+@pytest.mark.parametrize(
+    ("version", "profile"),
+    [
+        ("4.2.0", "elr"), ("4.5.0", "elr"), ("4.2.0-SNAPSHOT", "elr"), ("4.1.1.redhat-00001", "elr"), ("8.1.0-ccs", "elr"),
+        ("3.9.1", "fetch-truncation"), ("7.9.1-ccs", "fetch-truncation"),
+    ],
+)  # fmt: skip
+def test_a_build_of_ones_own_is_of_the_generation_of_its_release(version: str, profile: str, tmp_path: Path) -> None:
+    """Its eligible replicas, too, even if no line of a controller names them."""
+    says = ("main", "AppInfoParser", f"Kafka version: {version}")
+    assert {trace.config.profile for trace in hand.broker(tmp_path, says, *hand.LOADED, hand.LEADS).traces} == {profile}
 
 
 def test_a_capture_says_which_generation_it_is_of_and_what_no_line_tells(capture: Callable[[str], Capture]) -> None:

@@ -82,6 +82,22 @@ def test_what_was_not_sent_is_no_proposal_and_what_is_ignored_no_response(
     assert shown(broker(tmp_path, *LOADED, LED, *lines)) == expected
 
 
+def updated(members: str) -> tuple[str, str, str]:
+    return (ALTER, "Partition", f"{PART}ISR updated to {members} and version updated to 7")
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["threads", "no threads"])
+def test_a_proposal_that_was_not_sent_takes_no_response_from_the_one_before(named: bool, tmp_path: Path) -> None:
+    """Also where no line names its thread: the response before it was taken over."""
+    lines = (*LOADED, LED, submits(2), answered(2), updated("1,2"), submits(3), ignores(3, pending(2), REQUEST_HANDLER))
+    capture = broker(tmp_path, *lines)
+    if not named:
+        log = tmp_path / "server.log"
+        log.write_text(re.sub(r"(?m)^(\[[^\]]+\] DEBUG) \[[^\]]+\]", r"\1", log.read_text()))
+        capture = read(tmp_path)
+    assert shown(capture) == [("ExpandIsr", 2), ("HandleAlterPartitionResponse", 0)]
+
+
 def test_an_ignored_response_leaves_the_isr_as_it_was(tmp_path: Path) -> None:
     """Alone in the ISR, the leader raises the high watermark as it appends."""
     append = (

@@ -75,6 +75,7 @@ def test_mistakes_are_errors_of_a_call_and_nothing_outside_is_read(root: Path) -
             ("check", {"path": str(root.parent / "secret.ndjson")}, "below"),
             ("check", {"path": "link.ndjson"}, "below"),
             ("check", {"path": "nowhere"}, "nowhere"),
+            ("check", {"path": "a\0b"}, "expected a path below"),
             ("explain", {"path": "commit.ndjson", "rule": "HW-99"}, "HW-01"),
             ("play", {"commands": ["show"] * 1001}, "at most 1000"),
             ("check", {}, "path"),

@@ -345,11 +345,13 @@ def _refuse_beside_cluster(args: argparse.Namespace) -> None:
 
 
 def _choice(args: argparse.Namespace) -> "Choice":
-    """Return which paths the options choose for a broker: graphs to cover, walks, scenarios; none named is the cover."""
+    """Return which paths the options choose for a broker: graphs to cover, walks, scenarios.
+
+    chosen_paths decides what is left out: if nothing is named, all the usual graphs are covered.
+    """
     from tidegauge.drive.paths.graphs import ON_THE_WIRE, USUAL
     from tidegauge.drive.paths.selection import Choice
 
-    # Releases of Kafka have the bugs F2 and F3, that is known; any other broker may have repaired them, and is tried first.
     return Choice(
         graphs=ON_THE_WIRE if args.kafka else USUAL,
         covered=args.graph or (),
@@ -359,7 +361,8 @@ def _choice(args: argparse.Namespace) -> "Choice":
         scenarios=args.scenarios,
         named=args.scenario or (),
         cover=args.cover,
-        repairs=not args.kafka,
+        # Of Kafka it is known what they tell, or `unsafe_or_repaired.ask` has just played them.
+        plays_telling_paths=not args.kafka,
     )
 
 

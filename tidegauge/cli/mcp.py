@@ -58,15 +58,18 @@ def server(root: Path) -> "MCPServer":
     )
 
     def below(path: str) -> Path:
-        """Return the path below the root. Raises ToolError for one that leads out of it."""
-        # With links resolved, so that none can lead out of the root.
-        resolved = (root / path).resolve()
+        """Return the path below the root. Raises ToolError for one that leads out of it, or is no path."""
+        try:
+            # With links resolved, so that none can lead out of the root.
+            resolved = (root / path).resolve()
+        except (ValueError, OSError) as error:  # a NUL byte, a loop of links
+            raise ToolError(f"expected a path below {root}; seen {path!r}: {error}") from error
         if not resolved.is_relative_to(root.resolve()):
             raise ToolError(f"expected a path below {root}; seen {path!r}")
         return resolved
 
     def judged(path: str, release: str | None) -> "Report":
-        """Judge a path below the root, by a release of Kafka if one is named. Raises ToolError for whatever goes wrong."""
+        """Judge a path below the root, by a release of Kafka if one is named. Raises ToolError if that cannot be."""
         from tidegauge import library
 
         resolved = below(path)

@@ -88,7 +88,10 @@ def compress(codec: int, data: bytes) -> bytes:
 
 
 def decompress(codec: int, data: bytes) -> bytes:
-    """Return what was compressed to `data` in the framing of `codec`, at most MOST_BYTES. Raises CompressionError."""
+    """Return what was compressed to `data` in the framing of `codec`, at most MOST_BYTES. Raises CompressionError.
+
+    With codec NONE that is `data`, whatever its size.
+    """
     if not 0 <= codec < len(NAMES):
         raise _unknown(codec)
     try:
@@ -128,16 +131,20 @@ def _from_snappy(data: bytes) -> bytes:
     """Unpack Xerial's header and blocks, each with its length before it, as Kafka's producers write; or one raw block."""
     if not data.startswith(XERIAL_MAGIC):
         return _from_raw_snappy(data)
+
     # Behind the header: blocks up to the end.
-    out, at = [], XERIAL.size
-    while at < len(data):
-        (size,) = struct.unpack_from(">i", data, at)
-        at += 4
-        if size < 0 or at + size > len(data):
-            raise ValueError(f"a block of {size} bytes at {at}")
-        out.append(_from_raw_snappy(data[at : at + size]))
-        at += size
-    return b"".join(out)
+    def blocks() -> Iterator[bytes]:
+        """Yield the content of each block."""
+        at = XERIAL.size
+        while at < len(data):
+            (size,) = struct.unpack_from(">i", data, at)
+            at += 4
+            if size < 0 or at + size > len(data):
+                raise ValueError(f"a block of {size} bytes at {at}")
+            yield _from_raw_snappy(data[at : at + size])
+            at += size
+
+    return b"".join(at_most(MOST_BYTES, blocks()))
 
 
 def _from_raw_snappy(block: bytes) -> bytes:

@@ -88,7 +88,7 @@ def _set_totals(element: ElementTree.Element, cases: Sequence[JUnitCase], second
 
 
 def _time(seconds: float | None) -> dict[str, str]:
-    """Return the attribute with the time of a case or suite; none if it is not known."""
+    """Return the attribute with the time of a case, a suite or the run; none if it is not known."""
     return {} if seconds is None else {"time": f"{seconds:.3f}"}
 
 

@@ -152,7 +152,7 @@ def default_parts(role: str, node: Any, profile: Profile) -> Iterator[tuple[Sequ
     yield from ((refused, True), (refused, False))
     telling, _ = cases_beside_covers(node.capabilities, profile, ())
     yield [case for case in telling if case not in refused], False
-    covers = chosen_paths(Choice(graphs=ON_THE_WIRE, repairs=False), node.capabilities, profile).cases
+    covers = chosen_paths(Choice(graphs=ON_THE_WIRE, plays_telling_paths=False), node.capabilities, profile).cases
     others = [case for case in covers if case not in telling]
     yield others[::PART], False
     yield [case for number, case in enumerate(others) if number % PART], False

@@ -12,10 +12,12 @@ from tests.conformance.follow.growing_logs import followed
 from tidegauge.conformance.checking.check import CheckOptions, Report, check
 from tidegauge.conformance.checking.situations import Situation
 from tidegauge.conformance.checking.verdicts import Verdict
+from tidegauge.conformance.engine import judge as judge_module
 from tidegauge.conformance.follow import broker_logs
 from tidegauge.conformance.follow.loop import Alarm, StoryLine, Withdrawn
 from tidegauge.traces.kafka_logs.capture import FOLDER
 from tidegauge.traces.kafka_logs.growing_capture import LINES
+from tidegauge.traces.problems import Problem
 from validation.captures import expectations
 from validation.metamorphic.cases import logs
 
@@ -115,6 +117,21 @@ def test_what_happened_is_news_once(tmp_path: Path) -> None:
     assert len(sentences) == len(set(sentences))
     assert run.report.story is not None
     assert [loss.records for loss in run.report.story.losses] == [33]
+
+
+def test_a_trace_that_cannot_be_judged_is_news_once_and_in_the_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a trace that grows the report has all events as lost, as that of `check` has."""
+    for name in ("ROOM_AT_FIRST", "MOST_ROOM"):
+        monkeypatch.setattr(judge_module, name, 1)  # a second leader epoch is one too many
+    run = followed(FOLDER / SMALL, tmp_path / "logs", Random(1), pieces=6)
+    published = [one for one in run.news if isinstance(one, Problem)]
+    assert published
+    assert len({one.path for one in published}) == len(published)
+    expected = check([tmp_path / "logs"])
+    assert [str(one) for one in run.report.inputs[0].problems] == [str(one) for one in expected.inputs[0].problems]
+    assert (run.report.verdict, run.report.exit_code) == (expected.verdict, expected.exit_code)
 
 
 def test_the_story_of_large_logs_is_left_to_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -124,6 +124,17 @@ def test_without_a_compiler_time_passes_by_waiting(
         build_library()
 
 
+def test_a_cache_that_cannot_be_written_is_no_reason_to_stop(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Time passes by waiting then, too."""
+    if sys.platform != "linux" or not any(map(shutil.which, COMPILERS)):
+        pytest.skip("no C compiler, or nothing can be preloaded here")
+    (tmp_path / "file").write_text("no folder", encoding="utf-8")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(NoLibraryError, match="expected a folder that can be written"):
+        build_library()
+    assert isinstance(make_clock(), RealClock)
+
+
 def test_a_compiler_that_fails_is_quoted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     if sys.platform != "linux" or not any(map(shutil.which, COMPILERS)):
         pytest.skip("no C compiler, or nothing can be preloaded here")

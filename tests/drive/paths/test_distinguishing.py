@@ -18,6 +18,7 @@ from tidegauge.drive.paths.short_paths import (
     distinguishes,
     recorded_paths,
     refusals,
+    refusals_by_action,
     switch_of,
     telling_paths,
     why_unseen,
@@ -118,6 +119,19 @@ def test_refusals_have_requests_and_responses_of_every_kind() -> None:
     steps = {case.path[-2][0] for case in cases}
     assert steps >= {"fetch", "fetch_response", "offsets_for_leader_epoch", "list_offsets", "alter_partition_response"}
     assert refusals(KAFKA, WIRE._replace(can=frozenset({"metadata"}))) == []
+
+
+def test_a_refusal_is_named_by_the_step_that_is_refused() -> None:
+    """Also where the broker cannot be given the last step, which shows what the refused one left behind."""
+    cannot_append = WIRE._replace(can=WIRE.can - {"append"})
+    shortened = refusals_by_action(KAFKA, cannot_append)
+    refused = {case.path: action for action, cases in shortened.items() for case in cases}
+    for action, cases in refusals_by_action(KAFKA, WIRE).items():
+        for case in cases:
+            # Where the last step is an append, the path ends with what is refused.
+            path = case.path[:-1] if case.path[-1][0] == "append" else case.path
+            assert refused.get(path, action) == action
+    assert any(path[-1][0] == "list_offsets" for path in refused)
 
 
 def test_a_follower_that_has_started_anew_truncates_below_its_first_segment() -> None:

@@ -1,8 +1,8 @@
 """check(paths): judge whatever the paths hold, and report.
 
-A path holds parts, one for each cluster; a part comes in batches of traces (conformance.checking.inputs). The judgement on a
-batch has a tally for each rule: how many checks held, failed or could not be decided. A report adds the tallies up, gives
-each rule and each input a verdict, and explains the worst failures.
+A path holds parts, one for each cluster or file of traces; a part comes in batches of traces
+(conformance.checking.inputs). The judgement on a batch has a tally for each rule: how many checks held, failed or could not
+be decided. A report adds the tallies up, gives each rule and each input a verdict, and explains the worst failures.
 
 Rules of this file
 
@@ -88,7 +88,7 @@ class JudgedBatch:
 
 @dataclass(frozen=True)
 class CheckedInput:
-    """One path: what it is, how much of it was read, and its verdict."""
+    """One part of a path: what it is, how much of it was read, and its verdict."""
 
     path: str
     kind: str
@@ -172,7 +172,7 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """0 conforms, 1 a rule fails, 2 bad input, 3 nothing could be decided."""
+        """0 conforms, 1 a rule fails, 2 bad input, 3 nothing could be decided, or not everything (rule 3)."""
         if self.verdict is Verdict.FAIL:
             return FAILS
         # Before UNDECIDED: bad input can be mended, and the events that it lost may be why nothing was decided. An input

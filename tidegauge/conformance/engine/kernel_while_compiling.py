@@ -42,7 +42,7 @@ def judge_until_compiled(st: s.State, *arguments: Any) -> None:
         if is_ready():
             kernel = compiled()
         else:
-            # As many traces as begin in the next piece, and at least one.
+            # As many traces as fit into the next piece, and at least one.
             end = max(begin + 1, int(np.searchsorted(trace_starts, trace_starts[begin] + PIECE, side="right")) - 1)
         # Last states are kept of few and short traces, and are copied by the kernel itself.
         if end == begin + 1 and begin >= len(final) and trace_starts[end] - trace_starts[begin] > PIECE:

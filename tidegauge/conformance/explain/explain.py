@@ -475,11 +475,11 @@ BUG_STEPS: Mapping[str, Callable[[Before], bool]] = {
     "KAFKA-15021": _cannot_join,
     "KAFKA-18991": _takes_an_older_response,
     "KAFKA-6361": lambda before: bool(before.events("HandleEpochResponse", "HandleEpochRequest")),
-    "KAFKA-8400": lambda before: bool(before.events("HandleFetch", least={"error": 1, "remote_leo": 0})),
+    "KAFKA-8400": lambda before: bool(before.events("HandleFetch", least={"error": 1, "remote_leo": -1})),
     "KIP-101": lambda before: bool(before.events("TruncateToHighWatermark")),
 }
 """By name of a bug, a function that says whether its step comes before a failure. A bug without a row: rule 2.
 
-Of two bugs the step is a fetch with a defined `remote_leo`, a log end that the leader recorded, though it was answered with
-a divergence (`div_end` is defined) or an error (1 or more).
+Of two bugs the step is a fetch with a `remote_leo`, a log end that the leader recorded, though it was answered with a
+divergence (`div_end` is defined) or an error (1 or more). After an error, KAFKA-8400, what is recorded is -1.
 """

@@ -123,21 +123,35 @@ class PastWindows:
         self.count += 1
 
     def input(
-        self, captures: Sequence[Capture], window: Sequence[JudgedBatch], counted: Mapping[int, str], lines: int
+        self,
+        captures: Sequence[Capture],
+        window: Sequence[JudgedBatch],
+        counted: Mapping[int, str],
+        lines: int,
+        unjudged: Iterable[Problem],
     ) -> CheckedInput:
         """Return the input for a report in which `window` is the last one; without past windows it is that of `check`.
 
-        `lines` is the number of lines that a window has at least.
+        `lines` is the number of lines that a window has at least; `unjudged` has the traces of any window that could not be
+        judged.
         """
-        checked = self._input(captures, window, counted, lines)
+        findings = InputFindings(problems=[*(self._problems | _problems(captures)), *unjudged])
+        checked = self._input(captures, window, counted, lines, findings)
         profiles = {result.batch.config.profile for result in window if self.how.situations}
         return replace(checked, situations=self._situations_with(window, counted), profiles=frozenset(profiles))
 
     def _input(
-        self, captures: Sequence[Capture], window: Sequence[JudgedBatch], counted: Mapping[int, str], lines: int
+        self,
+        captures: Sequence[Capture],
+        window: Sequence[JudgedBatch],
+        counted: Mapping[int, str],
+        lines: int,
+        findings: InputFindings,
     ) -> CheckedInput:
-        """Return the input without situations: the past windows, and this one without the events that were counted there."""
-        findings = InputFindings(problems=list(self._problems | _problems(captures)))
+        """Return the input without situations: the past windows, and this one without the events that were counted there.
+
+        `findings` has the problems; what was covered and what is missing is added.
+        """
         if not self.count:
             # One window is the whole of the logs: the report can say what `check` says.
             findings.covered = [str(life) for capture in captures for life in capture.coverage]
@@ -314,6 +328,8 @@ class BrokerLogs(Source):
         """Failures that the last judgement did not find again: one that is missed twice is withdrawn."""
         self._reported_before: dict[FailureKey, None] = {}
         """Failures that were reported in the last window: they stand, and are not news again."""
+        self._unjudged_traces: dict[str, Problem] = {}
+        """By its name, the problem of each trace of any window that could not be judged."""
         self._explained: dict[FailureKey, Explanation] = {}
         self._begin = time.perf_counter()
 
@@ -377,7 +393,8 @@ class BrokerLogs(Source):
         """Return the report of `check` on the lines read so far, as far as the windows allow (rule 1)."""
         captures = self._growth.whole()
         window = self._judged(captures)
-        logs = self.past.input(captures, window, self._growth.judged_until, self._growth.lines)  # the only input
+        unjudged = self._unjudged_traces.values()
+        logs = self.past.input(captures, window, self._growth.judged_until, self._growth.lines, unjudged)  # the only input
         # The end of the logs is judged as it is: a failure near it may be undecided now (rule 3).
         standing = {(key.rule, key.trace) for key, _, _ in failures_of(window)} | {*self.past.standing}
         undecided = [
@@ -415,11 +432,23 @@ class BrokerLogs(Source):
         self._growth.forget(captures)
 
     def _judged(self, captures: Sequence[Capture]) -> list[JudgedBatch]:
-        """Judge the traces of a window's captures from nothing; return the batches with their judgements."""
-        problems: list[Problem] = []  # of traces that cannot be judged: not published
+        """Judge the traces of a window's captures from nothing; return the batches with their judgements.
+
+        Publish each trace that cannot be judged, once.
+        """
+        problems: list[Problem] = []
         path = str(self.path)
         batches = (batch for capture in captures for batch in capture_batches(capture, path))
-        return [result for batch in batches for result in judge_batch(batch, path, self.how.profile, problems)]
+        window = [result for batch in batches for result in judge_batch(batch, path, self.how.profile, problems)]
+        for problem in problems:
+            is_new = problem.path not in self._unjudged_traces
+            if is_new and len(self._unjudged_traces) == PROBLEMS:
+                continue
+            if is_new:
+                self.publish(problem)
+            # Of a trace that grows: more events are lost than at the last look.
+            self._unjudged_traces[problem.path] = problem
+        return window
 
     def _publish_problems(self) -> None:
         """Publish the problems of reading, each once."""

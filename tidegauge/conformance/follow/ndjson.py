@@ -309,7 +309,7 @@ class Window:
     def judged_from_base(self, events: Sequence[WindowEvent]) -> tuple[s.State, Findings]:
         """Judge events from the beginning of the window on; return a new table after them and the findings in them.
 
-        If a table is too small, `base` is replaced by a larger one.
+        If a table is too small, `base` is replaced by a larger one. Raises TooLargeError for a trace that fits into none.
         """
         columns, trace = self._columns(events)
         while True:
@@ -376,7 +376,10 @@ class Window:
             findings.failures.extend(_take_failures(st, row))
             if stop < end:
                 event, replica = events[stop].event, replica_of(st, positions(trace.config)[events[stop].event.node])
-                truncation = undecided_truncation(0, row + stop, event, row + stop, replica, events[stop].latest)
+                # There is one trace: the row of an event is its number, too.
+                truncation = undecided_truncation(
+                    trace=0, row=row + stop, event=event, at=row + stop, replica=replica, latest=events[stop].latest
+                )
                 findings.truncations.extend([truncation] if truncation is not None else [])
             begin = stop
         return findings

@@ -5,8 +5,9 @@ are, `p` the row of what is in flight between a follower and a leader, `t` the n
 leader. A term *claims* the offsets that were committed and acknowledged in it: every later leader must have them. Log n + t
 is the one that the leader of term t was elected with. UNKNOWN, which is below every number: no event shows the value. -1
 (UNDEFINED): there is none. Columns begin with what they are of: T_ a term, R_ a registration (a leader epoch as it was
-registered), REQ_, RES_ and OLD_ a request in flight, its response, and a request that another overtook. CACHED is the number
-of entries in an epoch cache. PAST_ROOM is how many terms, and registrations, the table has room for.
+registered), REQ_, RES_ and OLD_ a request in flight, its response, and a request that another overtook. T_LEO is where the
+log ended with which the leader of a term was elected, T_END where it ended when that leader ceased to lead (-1 before).
+CACHED is the number of entries in an epoch cache. PAST_ROOM is how many terms, and registrations, the table has room for.
 
 Rules of the canonical form (tidy)
 
@@ -196,7 +197,7 @@ def compact_terms(st: s.State, below: int) -> None:
     while t < st[s.PARTITION, s.TERMS]:
         heir = next_term(st, t, below)
         # An event that is still to come may need the term itself.
-        responds = term_may_still_respond(st, t) or term_may_still_acknowledge(st, t)
+        responds = term_may_still_respond(st, t) or waits_for_acknowledgement(st, t)
         if heir >= 0 and not responds and has_claimed_log(st, heir, t):
             # An unclean election may lose committed records: it ends the claims of the terms before it.
             if not unclean_between(st, st[s.term(st, t), s.T_EPOCH], st[s.term(st, heir), s.T_EPOCH]):
@@ -229,13 +230,17 @@ def term_may_still_respond(st: s.State, t: int) -> bool:
     return False
 
 
-def term_may_still_acknowledge(st: s.State, t: int) -> bool:
-    """Return whether the leader of term t may yet acknowledge what it appended in it: only its last past term is kept."""
+def waits_for_acknowledgement(st: s.State, t: int) -> bool:
+    """Return whether term t is kept because its leader may yet acknowledge what it appended in it.
+
+    A bound on the table: of each broker only the last past term may be kept for that. An acknowledgement of what it appended
+    in an earlier one finds no term.
+    """
     row, b = s.term(st, t), st[s.term(st, t), s.T_LEADER]
     # It appended nothing, or all is acknowledged. An end that is UNKNOWN, or -1 as the term goes on, is below both.
     if st[row, s.T_END] <= max(st[row, s.T_LEO], st[row, s.T_ACKED]):
         return False
-    # It has a later past term: that one is kept. The term in which it leads now is not past.
+    # It has a later past term: only that one may be kept. The term in which it leads now is not past.
     for later in range(t + 1, st[s.PARTITION, s.TERMS]):
         if st[s.term(st, later), s.T_LEADER] == b and later != st[s.REPLICAS + b, s.TERM]:
             return False

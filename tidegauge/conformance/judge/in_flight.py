@@ -233,7 +233,12 @@ def copy_kind(st: s.State, p: int, epoch: int, offset: int, last: int, sent: int
 
 
 def restore_pair(st: s.State, p: int, repeated: int) -> None:
-    """Restore row `p` after a copy was judged as if it were in flight; `repeated` is what copy_kind returned."""
+    """Restore row `p` after a copy was judged as if it were in flight; `repeated` is what copy_kind returned.
+
+    Of a copy that cannot be told from the request in flight (AGAIN) the row has either response: which of the two arrives is
+    open, and the caller has set KIND to AMBIGUOUS.
+    """
+    # Of two responses nobody takes a refusal over: the follower can only get the first one, so the row has that again.
     # The columns from REMOTE on are what the leader recorded of its follower, which a copy does change: these stay.
     if repeated == LATE or (repeated == AGAIN and st[p, s.KIND] == s.REFUSED):
         for k in range(s.REMOTE):

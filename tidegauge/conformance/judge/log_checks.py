@@ -66,7 +66,7 @@ def set_leo(st: s.State, b: int, leo: int) -> None:
 
 
 def set_hw(st: s.State, b: int, hw: int) -> None:
-    """Set the high watermark of b, which may be UNKNOWN; HIGHEST_HW is the highest one since its log was first loaded."""
+    """Set the high watermark of b, which may be UNKNOWN; HIGHEST_HW, the most that a checkpoint may hold, follows it."""
     st[s.REPLICAS + b, s.HW] = hw
     if hw == UNKNOWN:
         st[s.REPLICAS + b, s.HIGHEST_HW] = UNKNOWN

@@ -39,7 +39,7 @@ Caches: TypeAlias = np.ndarray[tuple[int, int, int, int], np.dtype[np.int64]]
     ISR,  # the committed ISR as this leader knows it
     PENDING,  # the ISR it has proposed and has no response to; 0 when there is none
     PROPOSED,  # its last proposal, whatever became of it
-    HIGHEST_HW,  # the highest HW since it was loaded for the first time: what a checkpoint may hold
+    HIGHEST_HW,  # no checkpoint may hold more: its highest HW since it was first loaded; UNKNOWN once the HW was unknown
     MORE_ROUNDS,  # 1 after a truncation that was not completed, until the next request
     HW_MOVED,  # its HW before data of a response moved it, UNDEFINED when no response did since the last request
     FRESH,  # 1 from Start to the first role
@@ -95,8 +95,9 @@ NOTHING, REQUEST, DELAYED, DATA, DIVERGED, OUT_OF_RANGE, REFUSED, EPOCH_REQUEST,
     11
 )
 """What is in flight between a follower and a leader. DELAYED: the fetch is recorded, its response leaves later
-(DelayedFetch). ORPHANED: the leader went down, so the request (now the overtaken one) may still be handled, may have been
-answered without an event, or is gone. AMBIGUOUS: several requests were handled, and it is open whose response arrives."""
+(DelayedFetch). ORPHANED: the leader, or its replica, is gone, so the request (now the overtaken one) may still be handled,
+may have been answered without an event, or is gone. AMBIGUOUS: several requests were handled, and it is open whose response
+arrives."""
 
 # Columns of row PARTITION
 (

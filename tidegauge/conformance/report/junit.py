@@ -1,7 +1,7 @@
 """A report for CI: a suite per input, in it a case per rule, and a case `whole` for the input itself.
 
 A rule that no event exercised, or that could not be decided, is skipped; so is the case `whole` of an input that lacks
-something. An input without a judged event, or with one that could not be read, is an error.
+something. An input without a judged event, or with an event that could not be read, is an error.
 """
 
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ def write_junit(report: Report, path: str | Path) -> None:
 
 def _suite(checked: CheckedInput, explanations: Iterable[Explanation]) -> JUnitSuite:
     """Return the suite of an input: a case per rule, and the case `whole`."""
-    # A rule may be explained more than once; reversed, the first explanation wins, which is the worst failure.
+    # A rule may be explained more than once; reversed, the first explanation wins: that of its first failure in the input.
     explained = {explanation.rule.id: explanation for explanation in reversed(list(explanations))}
     cases = [_rule_case(rule, explained.get(rule.rule.id)) for rule in checked.rules]
     problems = [visible(str(problem)) for problem in checked.problems]
@@ -45,7 +45,7 @@ def _suite(checked: CheckedInput, explanations: Iterable[Explanation]) -> JUnitS
 
 
 def _rule_case(rule: RuleVerdict, explanation: Explanation | None) -> JUnitCase:
-    """Return the case of a rule; `explanation` is that of its worst failure, None if it has none in the report."""
+    """Return the case of a rule; `explanation` is that of its first failure, None if it has none in the report."""
     classname = f"tidegauge.{rule.rule.level}"
     if rule.verdict is Verdict.FAIL:
         message = f"{rule.rule.sentence} {rule.says}"

@@ -77,7 +77,8 @@ from tidegauge.impl.replica import partition as partition_
 from tidegauge.impl.server.role_changes import ready_for_metadata
 
 NEXT = -2
-"""In a step of a graph: the partition epoch after the last one, or the session epoch that is due (`resolved`)."""
+"""In a step of a graph: in metadata the partition epoch after the last one, in a response to a proposal the last one itself,
+in a fetch the session epoch that is due (`resolved`)."""
 
 NOT_DUE = -3
 """In a step of a graph: a session epoch that is one higher than the one that is due."""
@@ -745,7 +746,8 @@ class Crash(StepKind):
         """Yield LOSE_TAIL if records at the end are lost, SEGMENTS if recovery could bring back some below the log start."""
         if log_end < log.end:
             yield LOSE_TAIL
-        # Recovery reads whole segments: records below the log start come back if they share one with a record above it.
+        # Recovery reads whole segments: records below the log start come back if they share one with a record above it. With
+        # SEGMENTS a broker has no such segment: they stay gone, as in the reference.
         if log.start > 0:
             yield SEGMENTS
 

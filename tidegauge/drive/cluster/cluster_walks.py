@@ -410,8 +410,8 @@ def _turns(builder: PathBuilder, rng: random.Random, may_end: bool) -> Iterator[
         yield turn(builder.elect, member), 2
         # Any member may be the preferred leader then.
         yield turn(builder.fence, member, (rng.choice(everybody),)), 1
-        # A crash with any high watermark on the disk, as far as the log allows.
         if may_end:
+            # A crash leaves a high watermark up to 3 on the disk, as far as the log allows.
             yield turn(builder.crash, member, rng.randint(0, 3)), 1
             yield turn(builder.stop, member), 1
 

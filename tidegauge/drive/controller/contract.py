@@ -5,7 +5,7 @@ Rules of this file
 
 1. One active controller; every broker and every client is the suite's. Brokers are named 1 to 8, in order of their ids.
 2. A step is (name, arguments in the order of steps.STEPS). A broker epoch is never spelled: a broker names the one it has,
-   or with `lag` one before it that nobody has.
+   or with `lag` an earlier one, which is not its own.
 3. A metadata offset is ALL, beyond the end of the log, or UNDEFINED: nothing read. What lies between depends on what else is
    in the log.
 4. A report is a JSON object; broker epochs are ordinals: 0 is the first incarnation that registered.

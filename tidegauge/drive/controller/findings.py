@@ -220,13 +220,14 @@ SHOWN_BY: Mapping[str, str] = {
 
 
 def finding_cases(opening: ClusterOpening) -> tuple[ControllerCase, ...]:
-    """Return the findings' paths as cases with their names; without ELR in the opening only those that do not need it."""
+    """Return the findings' paths as cases with their names; without ELR in the opening those that may be played so."""
 
-    def needs_elr(name: str) -> bool:
-        """Return whether a path switches ELR on or off, or shows nothing without it."""
-        # The path of F11 is possible without ELR, and harmless.
+    def wants_elr(name: str) -> bool:
+        """Return whether a path switches ELR on or off, or shows its finding without ELR, too, where it is harmless."""
+        # The path of F11 shows its switch without ELR, too, where no record can be lost by it. Those of F4 and F5 show
+        # nothing then: they are played.
         return name == "F11" or any(step[0] == "update_feature" for step in SCENARIOS[name])
 
     return tuple(
-        ControllerCase(opening, path, name) for name, path in SCENARIOS.items() if opening.elr > 0 or not needs_elr(name)
+        ControllerCase(opening, path, name) for name, path in SCENARIOS.items() if opening.elr > 0 or not wants_elr(name)
     )

@@ -133,15 +133,26 @@ def build_library(source: Path = SOURCE) -> Path:
     """Return the library to preload, built unless the cache has it. Raises NoLibraryError where that is not possible."""
     if sys.platform != "linux":
         raise NoLibraryError(f"expected Linux, where a library can be preloaded; seen {sys.platform}")
-    root = cache("clock")
+    try:
+        root = cache("clock")
+    except RuntimeError as error:
+        raise NoLibraryError(f"expected a cache to keep it in; seen: {error}") from error
     library = root / f"{hashlib.sha256(source.read_bytes()).hexdigest()[:20]}.so"
     if library.is_file():
         return library
     compiler = next(filter(None, map(shutil.which, COMPILERS)), None)
     if compiler is None:
         raise NoLibraryError(f"expected {', '.join(COMPILERS[:-1])} or {COMPILERS[-1]} on PATH; seen none of them")
-    root.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".clock-", dir=root) as work:
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        return _compile(compiler, source, library)
+    except OSError as error:
+        raise NoLibraryError(f"expected a folder that can be written, {root}; seen: {error}") from error
+
+
+def _compile(compiler: str, source: Path, library: Path) -> Path:
+    """Compile `source` to the file `library`; return that. Raises NoLibraryError if it does not compile, OSError."""
+    with tempfile.TemporaryDirectory(prefix=".clock-", dir=library.parent) as work:
         # Built in a folder of its own and then renamed: another run never sees half a library.
         temporary = Path(work).resolve() / library.name
         command = [compiler, "-O2", "-shared", "-fPIC", "-o", str(temporary), str(source), "-ldl", "-lpthread"]

@@ -65,15 +65,15 @@ class Guarded:
 
     def run(self, command: Sequence[str]) -> None:
         """Start a process. Raises WireError when the guard has gone."""
-        self.pid = int(self._command(run=list(command), out=str(self.out))["pid"])
+        self.pid = int(self._ask_guard(run=list(command), out=str(self.out))["pid"])
 
     def end(self, signal_number: int) -> None:
         """Send the process a signal, and wait until it has ended. Raises WireError when the guard has gone."""
-        self._command(signal=signal_number)
+        self._ask_guard(signal=signal_number)
 
     def exit_code(self) -> int | None:
         """Return the exit code of the process if it has ended by itself, else None. Raises WireError without a guard."""
-        code: int | None = self._command(look=True)["code"]
+        code: int | None = self._ask_guard(look=True)["code"]
         return code
 
     def close(self) -> None:
@@ -85,7 +85,7 @@ class Guarded:
         if self._guard.stdout is not None:
             self._guard.stdout.close()
 
-    def _command(self, **command: Any) -> dict[str, Any]:
+    def _ask_guard(self, **command: Any) -> dict[str, Any]:
         """Send the guard a command (guard.py, rule 3), wait until it is done, and return the response. Raises WireError."""
         if self._guard.stdin is None or self._guard.poll() is not None:
             raise WireError("the guard of a process: expected it to run; seen that it has ended")
@@ -223,7 +223,7 @@ class KafkaProcess:
             raise WireError(f"{MAIN_CLASS}: expected its process to run; seen exit code {code}; its last words:\n{output}")
 
     def last_words(self) -> str:
-        """Return the last lines of its stdout and stderr, which the JVM or an agent wrote, and of its log."""
+        """Return the last lines of its stdout and stderr, which the JVM or a Java agent wrote, and of its log."""
         files = (path for name in (OUT, "server.log") if (path := self.home / name).is_file())
         texts = (path.read_text(encoding="utf-8", errors="backslashreplace") for path in files)
         return "\n".join(visible(line) for text in texts for line in text.splitlines()[-LAST_LINES:])
@@ -250,7 +250,7 @@ class KafkaProcess:
             "java.awt.headless": "true",
         }
         system_properties = [f"-D{name}={value}" for name, value in settings.items()]
-        # `env` sets the variables for the JVM only: the guard, which starts the command, does not need a preloaded clock.
+        # `env` sets the variables for the JVM only: the guard, which starts the command, does not need the clock (clock.py).
         env = ["env", *(f"{name}={value}" for name, value in self._environment.items())] if self._environment else []
         java = [*env, str(self._java.path), *JVM_FLAGS, *system_properties]
         return [*java, "-cp", self._class_path, MAIN_CLASS, str(self._configuration)]

@@ -116,8 +116,8 @@ class Choice:
     scenarios: bool = False
     named: Sequence[str] = ()
     cover: bool = False
-    repairs: bool = True
-    """Whether the node may have repaired bugs of its generation: of a release of Kafka it is known that it has not."""
+    plays_telling_paths: bool = True
+    """Whether the paths that tell the bugs of its generation from their repairs are among those of the run."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def chosen_paths(
         echo=echo,
     )
     # Few other paths tell the bugs F2 and F3. The ten steps of a smoke test stay ten.
-    if choice.repairs and not choice.smoke:
+    if choice.plays_telling_paths and not choice.smoke:
         cases = [*telling_cases(profile, capabilities), *cases]
     # A cover shows neither all suspects nor refusals: add paths that do. So too for a profile with changed switches,
     # whatever was chosen: some of those paths show the change. The usual graphs are all covered where that is asked for, or

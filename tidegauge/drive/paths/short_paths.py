@@ -16,7 +16,7 @@ Rules of this file
 
 import gzip
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
@@ -29,6 +29,7 @@ from tidegauge.drive.broker.applied_rules import counting
 from tidegauge.drive.broker.contract import BROKER, COMMITTED, EARLIEST, LATEST, STANDINGS, BrokerCase, Opening
 from tidegauge.drive.broker.reference import BrokerReference, is_possible, missing_capability, reference, take_step
 from tidegauge.drive.broker.state import opened
+from tidegauge.drive.broker.steps import action_of
 from tidegauge.drive.contract import Capabilities, Path, Report, Step, frozen
 from tidegauge.drive.runner.reference_interface import Suspect
 from tidegauge.impl.errors import UNKNOWN_SERVER_ERROR
@@ -297,6 +298,11 @@ PROPOSAL_ERRORS = (
 
 def refusals(profile: Profile, capabilities: Capabilities) -> list[BrokerCase]:
     """Return the paths of this part that a broker of this generation, with these capabilities, can be given."""
+    return [case for cases in refusals_by_action(profile, capabilities).values() for case in cases]
+
+
+def refusals_by_action(profile: Profile, capabilities: Capabilities) -> Mapping[str, Sequence[BrokerCase]]:
+    """Return the same paths by the action of the step that is refused."""
     # Each as (beginning, step, last step). The last step is one whose report depends on what the step may have left behind.
     parts = (
         *((LEADS, step, ("metadata", BROKER, EPOCH, 2, (BROKER, IN_SYNC))) for step in _requests()),
@@ -310,8 +316,13 @@ def refusals(profile: Profile, capabilities: Capabilities) -> list[BrokerCase]:
         # Metadata that is older than the response to a proposal.
         *(((*PROPOSES, COMMITS), step, ("append", 1)) for step in _old_metadata()),
     )
-    cases = (_path_with(profile, capabilities, beginning, step, last) for beginning, step, last in parts)
-    return [case for case in dict.fromkeys(cases) if case is not None]
+    # Dicts whose values are None are sets that keep their order.
+    by_action: defaultdict[str, dict[BrokerCase, None]] = defaultdict(dict)
+    for beginning, step, last in parts:
+        case = _path_with(profile, capabilities, beginning, step, last)
+        if case is not None:
+            by_action[action_of(step)][case] = None
+    return {action: tuple(cases) for action, cases in by_action.items()}
 
 
 def _requests() -> Iterator[Step]:

@@ -25,7 +25,7 @@ from tidegauge.drive.contract import Capabilities, Node
 from tidegauge.drive.paths.graphs import cover_of
 from tidegauge.drive.paths.scenarios import scenario_cases
 from tidegauge.drive.paths.selection import smoke_case
-from tidegauge.drive.paths.short_paths import refusals, telling_paths
+from tidegauge.drive.paths.short_paths import refusals_by_action, telling_paths
 from tidegauge.drive.paths.unsafe_or_repaired import telling_cases
 from tidegauge.drive.paths.walks import walk
 from tidegauge.drive.runner.differences import Difference, PlayResult, by_kind
@@ -55,7 +55,7 @@ def path_cases(
     """Return the paths of each test case, by its id.
 
     `graphs`: names of graphs to cover; `walks`: how many random walks, drawn from `seed`. The paths of a graph are grouped
-    by the action of their last step, those of refusals by that of the step before the last, which is refused.
+    by the action of their last step, those of refusals by that of the step that is refused.
     """
     cases: defaultdict[str, list[BrokerCase]] = defaultdict(list)
     cases["smoke"].append(smoke_case(profile, capabilities))
@@ -66,8 +66,8 @@ def path_cases(
     for name in graphs:
         for case in cover_of(name, profile, capabilities).cases:
             cases[f"graph/{name}/{action_of(case.path[-1])}"].append(case)
-    for case in refusals(profile, capabilities):
-        cases[f"refusal/{action_of(case.path[-2])}"].append(case)
+    for action, refused in refusals_by_action(profile, capabilities).items():
+        cases[f"refusal/{action}"].extend(refused)
     for suspect, case in telling_paths(profile, capabilities).by_suspect.items():
         cases[f"distinguishing/{suspect}"].append(case)
     for number in range(walks):

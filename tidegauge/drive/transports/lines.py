@@ -173,7 +173,10 @@ def _are_requests(value: Any) -> bool:
 
 
 def _are_fetch_results(value: Any) -> bool:
-    """Return whether a value is an object of results of fetches by peer; null is one in a session without the partition."""
+    """Return whether a value is an object of results of fetches by peer.
+
+    A result is null where the response in a session (KIP-227) does not name the partition.
+    """
     return isinstance(value, dict) and all(
         peer.isascii() and peer.isdecimal() and (result is None or _is_result(result, STEPS["fetch"].result))
         for peer, result in value.items()

@@ -147,7 +147,8 @@ def _serve_fetch(
         ("HandleFetch", leader, f, 0), leader, after, exposed=exposed_epochs(after), answered=f, response=response
     )
     proposing, response = broker_.serve_fetch(setup, broker, request, all_may_join, model.bounds.max_fetch)
-    # Eligibility made no difference: one transition, not two labels for the same state.
+    # Eligibility made no difference: one transition, not two labels for the same state. The ISR state alone tells: without a
+    # lag time (transitions.py) a replica that is caught up is at the log end and holds nothing back.
     if proposing.partition.state == after.partition.state:
         return (served,)
     return served, Transition(

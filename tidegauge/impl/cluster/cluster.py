@@ -175,7 +175,7 @@ def _up(cluster: Cluster) -> int:
 
 
 # The same transitions by kind and actor, for a caller that draws one and does not look at the others. Not here: what changes
-# nothing (Read), DeleteRecords, and network faults.
+# nothing (Read), DeleteRecords, and the faults of `_network_faults`.
 
 
 Finder = tuple[Any, ...]

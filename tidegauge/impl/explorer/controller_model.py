@@ -501,7 +501,7 @@ def _session_steps(state: ControlCluster, b: int) -> Iterator[tuple[Label, Contr
     if registration is None:
         return
     active = _active_controller(state)
-    # Rule 3: any session may be over at any time.
+    # Rule 3 of this part: any session may be over at any time.
     if not registration.fenced:
         session = (b, registration.epoch)
         over = active._replace(heartbeats=active.heartbeats._replace(expired=frozenset({session})))
@@ -530,11 +530,13 @@ def _active_controller(state: ControlCluster) -> QuorumController:
     """Return the active controller as it is right after a heartbeat of every broker.
 
     Offsets of the metadata log do not count here: every broker has reported 0, and a controlled shutdown may end at 0, so at
-    once as far as other brokers are concerned.
+    once as far as other brokers are concerned. No session is valid (any may be over: rule 3 of this part), so nobody is
+    refused as a duplicate. `end`: the metadata log is taken to be empty, so a broker that registers gets epoch 0.
     """
 
     def heartbeat_state(broker: BrokerRegistration) -> BrokerHeartbeatState:
         """Return what the controller has of a registered broker's last heartbeat."""
+        # A registration keeps the flag when the broker is fenced; what the controller knows of heartbeats does not.
         shuts_down = broker.in_controlled_shutdown and not broker.fenced
         return BrokerHeartbeatState(broker.fenced, metadata_offset=0, shutdown_offset=0 if shuts_down else UNDEFINED)
 

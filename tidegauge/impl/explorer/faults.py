@@ -268,14 +268,14 @@ def _hw_may_fall(hw: int, log_end: int, leos: Ints, counted: Sequence[bool], too
 
 @_hw_fault(
     "leader_high_watermark",
-    says="the leader commits what more than half of the replicas hold",
+    says="the leader commits what at least half of the replicas hold",
     resembles="KAFKA-16530",
     breaks="IsrCompleteness",
 )
 def _hw_by_majority(hw: int, log_end: int, leos: Ints, counted: Sequence[bool], too_few: bool) -> int:
     ends = sorted([log_end, *leos], reverse=True)
-    # The highest offset that more than half of the replicas have; just half, if their number is even.
-    return max(hw, ends[len(ends) // 2 - (len(ends) + 1) % 2])
+    # The highest offset that at least half of the replicas have: of two one, of three two.
+    return max(hw, ends[(len(ends) - 1) // 2])
 
 
 @_hw_fault(

@@ -42,8 +42,8 @@ NO_ROLE, LEADER, FOLLOWER, TRUNCATING = 0, 1, 2, 3
 def view(cluster: Cluster) -> View:
     """Return (brokers, controller, committed, crashes[, deleted][, waiting, acked][, copies]), the view of a state.
 
-    With ELR the controller's part has more elements (spec/MCELR.tla). Clients are shown where there are any
-    (spec/MCAcks.tla), and requests that nobody waits for (spec/MCKeeping.tla).
+    With ELR the controller's part has more elements (spec/models/MCELR). Clients are shown where there are any
+    (spec/models/MCAcks), and requests that nobody waits for (spec/models/MCKeeping).
     """
     brokers = tuple(
         broker_view(cluster.model, broker, row) for broker, row in zip(cluster.brokers, cluster.network, strict=True)

@@ -170,7 +170,7 @@ class LineReader:
             self.problem(None, "lines of JSON", "a binary file", do)
             self.stopped, self.blank = True, False
         self.bytes += len(data)
-        # Whole lines only: the last one may end in the next piece, in the middle of a character.
+        # Whole lines only: the last one may go on in the next piece, which may begin in the middle of a character.
         complete = self.bound.feed(data)
         # Blank lines are counted at once: a file may have a hundred million of them. A dropped line looks blank.
         if not complete.strip() and not self.bound.dropped:

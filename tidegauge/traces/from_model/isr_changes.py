@@ -1,11 +1,11 @@
 """Runs of the model of ISR changes (spec/AlterPartition.tla), of TLC or of the reference, as traces.
 
 The model has one leader, its followers and the controller. A *state* is variable -> value, with the names of the
-specification: `end` (broker -> LEO), `known` (follower -> the LEO that the leader has recorded), `view` (the ISR that the
-leader knows, with its partition epoch), `pending` (the ISR it has proposed, empty for none), `controller` (the
-registration), `images` (registrations that the leader has not read yet), `incarnation` (follower -> broker epoch) and
-`channel` (the message between leader and controller). A function of an action takes the state before (`src`) and after the
-step (`dst`) and the leader's node id, and yields the events that nodes report of it.
+specification: `end` (broker -> LEO), `known` (follower -> the LEO that the leader has recorded; in TLC's states a record
+with it), `view` (the ISR that the leader knows, with its partition epoch), `pending` (the ISR it has proposed, empty for
+none), `hw` and `committed`, `controller` (the registration), `images` (registrations that the leader has not read yet),
+`incarnation` (follower -> broker epoch) and `channel` (the message between leader and controller). A function of an action
+takes the state before (`src`) and after the step (`dst`) and the leader's node id, and yields the events that nodes report.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -54,7 +54,11 @@ def _state(state: IsrCluster) -> dict[str, Any]:
 
 
 def _channel(exchange: AlterPartitionExchange | None) -> dict[str, Any]:
-    """Return the message between leader and controller, as the specification writes it."""
+    """Return the message between leader and controller as the specification has it, without fields that no event needs.
+
+    Those are the broker epochs of a request and what a response was asked; a refusal has no ISR of its own, so `asked` says
+    which was refused.
+    """
     if exchange is None:
         return {"type": "nothing"}
     message = exchange.message

@@ -336,7 +336,7 @@ def _summary_of_disks(replicas: Sequence[Trace]) -> Summary:
 
 
 def _profile(nodes: Sequence[Node]) -> str:
-    """Return the profile (switches of a generation of the protocol) of a cluster: that of today's Kafka, "fetch-truncation".
+    """Return the profile (switches of a generation of the protocol) of a cluster: today's Kafka, with ELR or without.
 
     If the brokers' logs name releases of different profiles, "<profile>,<node>=<profile>,..": each broker has its own.
     """
@@ -362,8 +362,10 @@ def _profile_of_cluster(nodes: Sequence[Node]) -> str:
     if any(node.controller.keeps_elr for node in nodes):
         return ELR.name
     for node in nodes:
+        release = release_of_version(node.broker.version).release if node.broker.version else ""
+        # No line names its release, or it is before the first that is known.
         with suppress(UsageError):
-            if profile_of_release(node.broker.version).elr:
+            if profile_of_release(release).elr:
                 return ELR.name
     return FETCH_TRUNCATION.name
 

@@ -5,7 +5,7 @@ In: a release of Kafka as a user names it ("4.x", "3.6.1"). Out: lines of text f
 Rules of this file
 
 1. A row is a logger with every name it has had, its level, and what is lost without it (docs/kafka-logs.md, section 1). What
-   Kafka's stock configuration logs at INFO is listed, too: somebody may have lowered its level.
+   Kafka's stock configuration logs at INFO is listed, too: somebody may have made it quieter.
 2. The printed lines go into the stock files: config/log4j.properties up to 3.9, config/log4j2.yaml since 4.0 (KIP-653).
 """
 

@@ -8,8 +8,10 @@ Rules of this file
 `st` is the judge's table (conformance.judge.state): row REPLICAS + b is the replica of broker b, which reports the event;
 PENDING there is its proposal without a response, a bit mask, 0 without one. Row `p` is what is in flight between a follower
 `f` and leader b, and what b recorded of it (REMOTE is its LEO). An ISR is a bit mask. UNKNOWN: no event shows the value.
-LAG_RULE is 1 for brokers' logs, whose lines may be late. `decide(st, rule, ok, field, expected, actual)` counts a check as
-held or failed, `undecided(st, rule, missing)` one that lacks the fields in the bit mask `missing`.
+OLD_KIND and MORE_OVERTAKEN are a request that another overtook, and whether there are more. LAG_RULE is 1 where a replica
+outside the ISR may hold the high watermark back for a while, as in brokers' logs and on their disks. `decide(st, rule, ok,
+field, expected, actual)` counts a check as held or failed, `undecided(st, rule, missing)` one that lacks the fields in the
+bit mask `missing`.
 """
 
 from tidegauge.conformance.judge import fields as field
@@ -155,6 +157,7 @@ def log_end_was_fetched(st: s.State, p: int, f: int, own: int, remote_leo: int) 
             decide(st, RULE.ISR_01, remote_leo in (at_hand, recorded), field.REMOTE_LEO, at_hand, remote_leo)
         return
     # The fetch in flight was handled already, so the LEO is the recorded one, unless fetches may be missing or repeated.
+    # STALE_LEO is what b had recorded before it was elected again: to count that still is F2, and does not break ISR-01.
     one_at_a_time = st[s.OPTION, s.DUPLICATES] == 0 and st[s.OPTION, s.REPORTS_SEND_FETCH] == 1
     if one_at_a_time and (kind == s.NOTHING or kind in HANDLED) and remote_leo != st[p, s.STALE_LEO]:
         decide(st, RULE.ISR_01, remote_leo == recorded, field.REMOTE_LEO, recorded, remote_leo)

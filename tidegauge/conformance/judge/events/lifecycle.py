@@ -43,7 +43,10 @@ from tidegauge.traces.columns import UNKNOWN
 
 
 def process_gone(st: s.State, b: int) -> None:
-    """Reset what the process of b had: its role, what it recorded, its connections. What it sent may still arrive."""
+    """Reset what the process of b had: its role, what it recorded, its connections. What it sent may still arrive.
+
+    Of a replica that is deleted while b runs on the same is gone.
+    """
     n = st[s.OPTION, s.BROKERS]
     close_term(st, b)
     st[s.REPLICAS + b, s.ROLE] = s.NO_ROLE
@@ -54,6 +57,7 @@ def process_gone(st: s.State, b: int) -> None:
     st[s.REPLICAS + b, s.PENDING] = 0
     st[s.REPLICAS + b, s.MORE_ROUNDS] = 0
     st[s.REPLICAS + b, s.HW_MOVED] = -1
+    # Its next process begins without metadata, so the first that it reads can be older than nothing: EPOCH-06 is open there.
     st[s.REPLICAS + b, s.PARTITION_EPOCH] = UNKNOWN
     forget_log_ends(st, b, -1)
     for other in range(n):
@@ -80,7 +84,7 @@ def stop(st: s.State, b: int, orderly: int) -> None:
 
 
 def lose_disk(st: s.State, b: int) -> None:
-    """Judge LoseDisk: the log of b is empty, and so are its checkpoints; no rule is broken by that (rule 2)."""
+    """Take over LoseDisk: the log of b is empty, and so are its checkpoints; no rule is broken by that (rule 2)."""
     cache_truncate(st, b, 0)
     set_log_start(st, b, 0)
     set_leo(st, b, 0)
@@ -95,7 +99,12 @@ def lose_disk(st: s.State, b: int) -> None:
 
 
 def delete_replica(st: s.State, b: int) -> None:
-    """Judge DeleteReplica: broker b runs on, is no replica any more and has no log. ReplicaManager#stopPartitions."""
+    """Take over DeleteReplica: broker b runs on, is no replica any more and has no log. It breaks no rule.
+
+    ReplicaManager#stopPartitions.
+    """
+    # For this partition it is as if the process had ended and come back without its disk: no role, nothing recorded, and it
+    # is open what becomes of requests in flight.
     process_gone(st, b)
     lose_disk(st, b)
     st[s.REPLICAS + b, s.UP] = s.ABSENT

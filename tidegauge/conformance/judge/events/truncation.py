@@ -283,10 +283,11 @@ def handle_offsets_for_leader_epoch_request(
     st[p, s.RES_ERROR] = error
     st[p, s.RES_DIV_EPOCH] = div_epoch
     st[p, s.RES_DIV_END] = div_end
-    if repeated != FIRST:
-        restore_pair(st, p, repeated)
     if other or (st[s.OPTION, s.DUPLICATES] == 1 and st[s.OPTION, s.REPORTS_SEND_EPOCH_REQUEST] == 0):
         st[p, s.KIND] = s.AMBIGUOUS
+    # After AMBIGUOUS is set: the response to a copy changes nothing of what is in flight.
+    if repeated != FIRST:
+        restore_pair(st, p, repeated)
     if error == UNKNOWN:
         undecided(st, RULE.EPOCH_05, 1 << field.ERROR)
         return

@@ -21,8 +21,8 @@ from tidegauge.spec.proofs.engine.symbolic import Bool, Int, OutOfRangeError, Se
 #    possible and queues the other one; the lemma runs again for it. No state is copied, no path is missed.
 # 2. A branch the solver cannot decide is taken on both sides: that can cost time, never a case.
 # 3. An index outside its sequence, an endless loop or an exception is a failed goal with a counter-model, like any other.
-# 4. A counter-model is the least one, value by value in the order they were made: its text does not depend on the process or
-#    on earlier proofs.
+# 4. A counter-model is the least one: integers first, then truth values, each in the order they were made. So its text does
+#    not depend on the process or on earlier proofs.
 
 
 DECISION_LIMIT = 2000

@@ -16,7 +16,7 @@ Rules of this file
    response was sent at once, the response. match.py finds the line.
 2. A response to a fetch that was counted is a step of its own, AnswerFetch. One that the handler thread sent itself becomes
    part of the event of its fetch if it was read before that was counted (order.py).
-3. A fetch that was refused or that diverges is not recorded: the request is the only source.
+3. A fetch that diverges, or is refused as it is read, is not recorded: the request is the only source.
 4. The JSON has the bytes of the records, not their offsets: those are taken from the follower that appended them.
 """
 

@@ -146,7 +146,7 @@ def _next_full_send(sends: list[Send], begin: int, fetch: LoggedFetch, process: 
 
 
 class RecordedLines:
-    """The `Recorded replica` lines of one node, as steps, that belong to no request yet: they wait for theirs."""
+    """The fetches that one node recorded and that have no request yet; nearly all have a `Recorded replica` line."""
 
     def __init__(self, steps: Iterable[LoggedStep]) -> None:
         """Sort the recorded fetches by process, partition and replica, in the order of their lines."""

@@ -379,7 +379,10 @@ def _with_first_line(file: _File) -> bytes:
 
 
 def _identity(file: _File) -> tuple[int, int]:
-    """Return device and inode of a file: they stay when it is renamed. (0, 0) if it is gone."""
+    """Return device and inode of a file; (0, 0) if it is packed and gone.
+
+    Those of an opened file stay when it is renamed or deleted; a packed one is looked up by its path.
+    """
     status = file.path.stat() if file.opened is None and file.path.exists() else None
     status = os.fstat(file.opened.fileno()) if file.opened is not None else status
     return (0, 0) if status is None else (status.st_dev, status.st_ino)

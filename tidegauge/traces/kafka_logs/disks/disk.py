@@ -310,7 +310,8 @@ SEGMENTS, DUMPED = "Kafka segment files", "dumps and checkpoints of Kafka"
 def _trace(name: str, tp: str, nodes: Mapping[int, Sequence[Observation]], source: str = SEGMENTS) -> Trace:
     """Return the trace of a partition whose events are observations: what each disk shows, without what happened.
 
-    A disk does not show the release: the profile is that of today's Kafka, whose lag rule is on.
+    A disk does not show the release: the profile is that of today's Kafka. Nor does it show who held the high watermark
+    back, so `lag_rule` only bounds it; and no election: if one might have been unclean, no two replicas could be compared.
     """
     config = Config(
         nodes=tuple(sorted(nodes)),

@@ -250,8 +250,8 @@ class GapDetector:
         spot, time = (broker.run, broker.index), parsed.line.time
         if broker.stopping:
             # What the status contradicts was printed before the signal.
-            ends_early = parsed.kind != "status-changed" and (bool(breaks) or self._isr_of_no_proposal(parsed))
-            self.breaks_behind_signal |= ends_early
+            lacks_lines = parsed.kind != "status-changed" and (bool(breaks) or self._isr_of_no_proposal(parsed))
+            self.breaks_behind_signal |= lacks_lines
         if not breaks:
             self._note_line(parsed, (spot, time))
             return
@@ -285,9 +285,9 @@ class GapDetector:
         )
 
     def ends_early(self) -> bool:
-        """Return whether some loggers ended before others behind the signal to stop.
+        """Return whether some loggers ended before others behind the signal to stop; asked after a process's last line.
 
-        Then lines contradict each other, or the last raise has no line of Partition.
+        Then lines contradict each other, or the last raise has no line of Partition: the process is read up to the signal.
         """
         return self.breaks_behind_signal or (self.broker.stopping and bool(self._raised))
 

@@ -377,7 +377,9 @@ def _shrink_isr(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 def _isr_refused(broker: LoggedBroker, parsed: ParsedLine) -> None:
     """Take back a proposal that its own thread could not send; one that the controller refused has its response."""
-    if broker.opened(parsed, "HandleAlterPartitionResponse") is not None:
+    # A response that was taken over is of an earlier proposal.
+    response = broker.opened(parsed, "HandleAlterPartitionResponse")
+    if response is not None and response is not broker.replica(parsed.tp).taken_over:
         return
     step = broker.proposals.pop((parsed.line.thread, parsed.tp), None)
     # Without thread names the last proposal may be another thread's.
@@ -388,12 +390,13 @@ def _isr_refused(broker: LoggedBroker, parsed: ParsedLine) -> None:
 
 
 def _isr_ignored(broker: LoggedBroker, parsed: ParsedLine) -> None:
-    """Take back a response that changed nothing, or a proposal that was not sent as another one was under way."""
-    response = broker.opened(parsed, "HandleAlterPartitionResponse")
-    if not parsed.line.thread:
-        # Other threads' lines may stand between the response and this one.
-        responses = (step for step in reversed(broker.steps) if step.name == "HandleAlterPartitionResponse")
-        response = next((step for step in responses if step.tp == parsed.tp), None)
+    """Take back an accepted response that changed nothing, or a proposal that was not sent as another one was under way.
+
+    A response with an error stays: the controller did refuse, and the leader's state is the same either way.
+    """
+    # Without thread names other threads' lines may stand between the response and this one.
+    of_thread = broker.opened(parsed, "HandleAlterPartitionResponse")
+    response = of_thread if parsed.line.thread else _untaken_response(broker, parsed)
     # No response came before: the line says that a proposal was not sent, as another one was under way.
     if response is None:
         _isr_refused(broker, parsed)
@@ -403,6 +406,19 @@ def _isr_ignored(broker: LoggedBroker, parsed: ParsedLine) -> None:
         _take_back(broker, parsed, response)
         broker.replica(parsed.tp).ignored += response.depends_on
     broker.replica(parsed.tp).isr = frozenset(parsed.ids())
+
+
+def _untaken_response(broker: LoggedBroker, parsed: ParsedLine) -> LoggedStep | None:
+    """Return the response to the proposal that a line names; None if none came, or the last one was taken over."""
+    key = _proposal_keys(parsed)[0]
+    for step in reversed(broker.steps):
+        if step.tp != parsed.tp:
+            continue
+        if step.name == "HandleAlterPartitionResponse":
+            return None if step is broker.replica(parsed.tp).taken_over else step
+        if {key, ("again", key)} & set(step.provides):
+            return None
+    return None
 
 
 def _take_back(broker: LoggedBroker, parsed: ParsedLine, step: LoggedStep) -> None:
@@ -445,6 +461,7 @@ def _isr_updated(broker: LoggedBroker, parsed: ParsedLine) -> None:
         fields: Fields = {"error": 0, "isr": parsed.ids(), "partition_epoch": epoch}
         step = broker.begin(parsed, "HandleAlterPartitionResponse", fields)
         step.depends_on += (("metadata", parsed.tp, epoch),)
+    broker.replica(parsed.tp).taken_over = step
 
 
 HANDLERS: Mapping[str, Callable[[LoggedBroker, ParsedLine], None]] = {

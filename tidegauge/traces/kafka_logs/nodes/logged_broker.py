@@ -155,6 +155,8 @@ class LoggedReplica:
     isr: frozenset[int] = frozenset()
     ignored: tuple[Hashable, ...] = ()
     """The keys that responses to its proposals depend on which it ignored: the next proposal comes after them."""
+    taken_over: "LoggedStep | None" = None
+    """The last response to a proposal of its that a line shows to be taken over."""
 
     def led_after(self, time: int) -> bool:
         """Return whether the replica may still have led after a time: it became a follower later."""

@@ -426,7 +426,12 @@ def _labelled(text: str) -> Inner | None:
 
 _PREFIX = re.compile(r"([^\[]{1,80}?) ?(?=\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:,\d{3,6})?\] [A-Z]{4,5} )")
 _NUMBERED = re.compile(r":\d{1,9}:?$|:$")
-_WRITER = re.compile(r"(?=[^A-Za-z]{0,40}[A-Za-z])[\w.\-]{2,60}(?:[/ ][\w.\-]{2,60})?")
+_WRITER = re.compile(
+    r"/?(?=[^A-Za-z]{0,40}[A-Za-z])[\w.\-]{1,60}(?:/[\w.\-]{1,60}){0,9}|(?=\d{0,40}[A-Za-z])[\w.\-]{2,60} [\w.\-]{2,60}"
+)
+"""A name, a path of some folders, or two names, such as a pod and a container: with a letter in the first one."""
+_FILE = re.compile(r"(?<=[^/])/[^/]*\.(?:log|out|txt)[\w.\-]{0,40}$")
+"""The last part of a path if it is a file: its folder is the writer."""
 
 
 def _prefixed(text: str) -> Inner | None:
@@ -434,8 +439,9 @@ def _prefixed(text: str) -> Inner | None:
     match = _PREFIX.match(text)
     if match is None:
         return None
-    # `server.log:17:` is a file and the number of a line, as grep prints them.
+    # `b1/server.log:17:` is a file and the number of a line, as grep prints them: files of one folder are of one node.
     name = _NUMBERED.sub("", match[1].strip())
+    name = _FILE.sub("", name)
     return Inner(text[match.end() :], source=name if _WRITER.fullmatch(name) else "")
 
 

@@ -89,6 +89,9 @@ def test_an_epoch_request_may_arrive_twice() -> None:
     taken = take(2, 1, 1, 1, res_hw=1, hw_before=0, hw=1, count=0)
     assert broken((*ASKED, ENDS, TAKEN, fetch, ENDS, served, taken), KIP320) == set()
     assert broken((*ASKED, ENDS, TAKEN, fetch, served, ENDS, taken), KIP320) == set()
+    # The copy changes nothing of the fetch that is in flight: what the follower takes over is still compared with it.
+    wrong = take(2, 1, 1, 1, res_hw=0, hw_before=0, hw=0, count=0)
+    assert broken((*ASKED, ENDS, TAKEN, fetch, served, ENDS, wrong), KIP320) == {"FETCH-10"}
     once = replace(KIP320, extra={})
     assert broken((*ASKED, ENDS, TAKEN, fetch, served, ENDS, taken), once) == {"FETCH-04"}
 

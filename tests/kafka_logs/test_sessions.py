@@ -247,3 +247,17 @@ def test_a_fetch_takes_the_closest_line_unless_the_request_before_it_is_there(
     asked = PartitionRequest(20, 1, 0, 0)
     fetch = LoggedFetch(request, 2, None, 3, session_epoch, {"a-0": asked}, {}, whole=whole)
     assert RecordedLines(recorded).find(run, fetch, "a-0", asked) is recorded[taken]
+
+
+def test_the_leader_epoch_of_a_replica_is_that_of_its_role() -> None:
+    """An entry of its epoch cache has that of records, a change that of a controller, which it has not read yet."""
+    lines = [Line("server.log", number, number, "main", "x", "logger") for number in range(6)]
+    run = ProcessRun(0, lines, None, False)
+    epochs = (("BecomeFollower", 5), ("EpochCacheEntry", 3), ("ChangePartition", 6), ("BecomeLeader", 7))
+    run.mark(
+        [
+            LoggedStep(1, "a-0", name, {"leader_epoch": epoch}, "", at, (0, at, 0, 0))
+            for at, (name, epoch) in enumerate(epochs, 1)
+        ]
+    )
+    assert [run.leader_epoch("a-0", at) for at in range(5)] == [None, 5, 5, 5, 7]

@@ -11,6 +11,8 @@ from tests.kafka_logs.hand import CREATED, DELETED, FOLLOWS, LEADS, LOADED, STAR
 from tidegauge.traces.kafka_logs import Capture, read
 from tidegauge.traces.kafka_logs.capture import by_generation
 from tidegauge.traces.kafka_logs.nodes.logged_broker import LoggedBroker, LoggedStep
+from tidegauge.traces.kafka_logs.nodes.node import Node, changes_reported
+from tidegauge.traces.kafka_logs.parsing.lines import Line
 from tidegauge.traces.kafka_logs.passes import Reading, assign_topics
 
 
@@ -331,3 +333,14 @@ def test_a_node_whose_replicas_were_all_deleted_did_something(tmp_path: Path) ->
     """Its logs are not missing."""
     capture = broker(tmp_path, STARTED, *LOADED, FOLLOWS, DELETED)
     assert not any("nothing it did is known" in line for line in capture.missing if "node 1" in line)
+
+
+@pytest.mark.parametrize("prefix", ["", "[QuorumController id=3] "], ids=["a dump", "a log"])
+def test_each_change_of_a_controller_counts_once(prefix: str) -> None:
+    """The lines of a metadata dump have no prefix; all of them begin with the same words."""
+    says = f"{prefix}partition change for a-0 with topic ID T: isr: [1] -> [1, {{}}], partitionEpoch: {{}} -> {{}}"
+    lines = [
+        Line("dump.txt", number, number, "", says.format(number, number, number + 1), "ReplicationControlManager")
+        for number in (2, 3, 4, 4)
+    ]
+    assert changes_reported(Node(3, Path(), "n3", lines, [], []))[0] == 3

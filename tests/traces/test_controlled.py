@@ -93,6 +93,21 @@ def test_a_life_of_the_topic_is_a_trace() -> None:
     assert broken([first, second]) == set()
 
 
+def test_what_a_broker_does_with_a_replica_of_a_deleted_topic_is_in_the_trace_of_that() -> None:
+    """It has not read of the deletion yet: it appends, and another one dies."""
+    labels: list[Label] = [("Delete",), ("Create", (0, 1)), ("LeaderAppend", 0), ("Die", 1, 1), ("DeleteReplica", 0)]
+    path = [initial_controlled_cluster(ControlBounds((0, 1), 2), ELR)]
+    for label in labels:
+        after = take_label(path[-1], label)
+        assert after is not None
+        path.append(after)
+    first, second = traces_of_controlled(path, labels, "late", "impl")
+    last = [(1, "LeaderAppend"), (2, "Crash"), (1, "DeleteReplica")]
+    assert [(event.node, event.event) for event in first.events[-3:]] == last
+    assert [event.event for event in second.events] == ["ChangePartition"]
+    assert broken([first, second]) == set()
+
+
 def test_a_change_of_min_isr_is_told_by_who_wrote_it_and_by_who_read_it() -> None:
     """In front of the change that it causes; each broker with the new leader epoch in which it reads it."""
     labels: list[Label] = [("Fence", 1), ("SetMinIsr", 1), ("BecomeLeader", 0), ("ReadConfig", 0), ("Fence", 0)]

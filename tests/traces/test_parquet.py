@@ -162,6 +162,8 @@ BAD = {
     "epochs that are no JSON": {"epochs": ["[[0,", ""]},
     "epochs that are no pairs": {"epochs": ["[1,2]", ""]},
     "epochs too large": {"epochs": ["[[0,99999999999999999999]]", ""]},
+    "epochs beyond every number": {"epochs": ["[[1e999,0]]", ""]},
+    "epochs in fractions": {"epochs": ["[[0.5,1]]", ""]},
 }
 
 

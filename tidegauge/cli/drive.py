@@ -135,7 +135,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--timeout",
         type=seconds,
         default=SECONDS,
-        help=f"seconds without output before the adapter is considered hung (default {SECONDS:g})",
+        help=f"seconds without a line of output before the adapter is considered hung (default {SECONDS:g})",
     )
     parser.add_argument(
         "--json-schema", action="store_true", help="print the JSON Schema of an adapter's lines, and drive nothing"

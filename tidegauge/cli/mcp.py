@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tidegauge.library import Report
 
 MOST_COMMANDS, MOST_FAILURES, MOST_SCENARIOS = 1000, 20, 3
-"""Commands of a `play` call, failures and scenarios of a response: an agent reads all of it."""
+"""Commands of a `play` call; failures (problems, causes) and scenarios of a response: an agent reads all of it."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

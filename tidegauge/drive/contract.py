@@ -38,7 +38,10 @@ CaseT = TypeVar("CaseT", bound=DriveCase[Any])
 """A case of a broker, or of a controller."""
 
 Watch = Callable[[int, int, Report], bool]
-"""Gets (case, step, report) after each step, both numbered, step 0 is the opening; returns whether the case goes on."""
+"""Gets (case, step, report) after each step, both numbered, step 0 is the opening; returns whether the case goes on.
+
+After the last step of a case it returns False at the latest.
+"""
 
 
 class Capabilities(NamedTuple):

@@ -224,6 +224,11 @@ UNSAFE: Mapping[str, str] = MappingProxyType(
 CARRIED = ("fencing", "truncation_on_fetch", "epoch_in_response")
 """What the sender's protocol decides: whether requests have a leader epoch, fetches the last one, epoch responses theirs."""
 
+OF_THE_CONTROLLER = frozenset(
+    {"epoch_bump_on_shrink", "registration_leaves_isr", *Profile._fields[Profile._fields.index("elr") :]}
+)
+"""The switches that a controller reads, and no broker: the last ones of Profile, and two that are older than ELR."""
+
 CHANGED = "+"
 """Between the name of a generation and a switch that is changed in it: release-4.3.1+keeps_remote_leo=off."""
 

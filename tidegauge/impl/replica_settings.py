@@ -105,6 +105,7 @@ class ReplicaSettings:
         self._values = MappingProxyType(dict(values))
 
     def __getitem__(self, name: str) -> SettingValue:
+        # Raises UsageError for an unknown name.
         setting_named(name)
         return self._values[name]
 

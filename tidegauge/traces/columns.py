@@ -1,10 +1,10 @@
 """Traces as columns, which the judge reads and a Parquet row group holds.
 
 `Columns.ints` has one int64 array per field that at least one event has; UNKNOWN marks an absent field, -1 one that is known
-to be undefined. Nodes are positions in `Config.nodes` (the controller is the position after the last), sets of nodes are bit
-masks. `epochs` holds the pairs of the only list-valued field, flattened; row i owns the pairs `epochs_at[i]` to
-`epochs_at[i + 1]`, and has the field only if `epochs_reported[i]`. `missing` is empty if no line is missing; else it has,
-for each event, whether lines of its node are missing before it or after it.
+to be undefined. Nodes are positions in `Config.nodes` (a controller that is no broker is the position after the last), sets
+of nodes are bit masks. `epochs` holds the pairs of the only field that has a list of pairs, flattened; row i owns the pairs
+`epochs_at[i]` to `epochs_at[i + 1]`, and has the field only if `epochs_reported[i]`. `missing` is empty if no line is
+missing; else it has, for each event, whether lines of its node are missing before it or after it.
 
 Row i of all columns is event i. A *position* is the index of a node in `Config.nodes`. A *table* is Columns with a row per
 distinct event. An `Event` has its node id, the name of its type, the `fields` that its source reports (by name), and `seq`,
@@ -249,7 +249,10 @@ def table_as_json(table: Columns) -> dict[str, Any]:
 
 
 def table_from_json(value: Mapping[str, Any]) -> Columns:
-    """Return the table that `table_as_json` has written. Raises ValueError, TypeError or KeyError for any other value."""
+    """Return the table that `table_as_json` has written.
+
+    Raises ValueError, TypeError, KeyError or OverflowError for any other value.
+    """
     event, epochs = np.array(value["event"], dtype=np.int64), value["epochs"]
     ints = {name: np.array(value[name], dtype=np.int64) for name in INT_FIELDS if name in value}
     node = np.array(value["node"], dtype=np.int64)

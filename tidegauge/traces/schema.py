@@ -39,6 +39,8 @@ REASSIGNED = "reassigned"
 
 WHOLE = "whole"
 """Key of a Config: false if lines may be missing where no number shows it."""
+TOPIC_ID = "topic_id"
+"""Key of a Config: the id of the trace's topic (KIP-516), which no rule reads."""
 GAPS = "gaps"
 """Key of a Config: [event, event, what is missing] for each place with missing lines, between these events of the trace."""
 MISSING = "missing"

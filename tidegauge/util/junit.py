@@ -285,7 +285,7 @@ def markdown(summary: JobSummary) -> str:
 
 
 def _fenced(case: CaseResult) -> Iterable[str]:
-    """Return the lines of a code block of Markdown with the details of a case, about LONGEST characters of them."""
+    """Return the lines of a code block of Markdown with the details of a case, or else its message, shortened to LONGEST."""
     text = shortened(visible_lines(case.details.strip() or case.message), LONGEST)
     # A fence longer than any run of backticks in the text, which could end the block otherwise.
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))

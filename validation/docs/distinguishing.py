@@ -14,7 +14,6 @@ from pathlib import Path
 from tidegauge.drive.broker.contract import REPORTED, BrokerCase
 from tidegauge.drive.broker.reference import BrokerReference, reference
 from tidegauge.drive.contract import Capabilities
-from tidegauge.drive.controller.findings import FINDINGS
 from tidegauge.drive.kafka_broker.node import CAN
 from tidegauge.drive.paths.short_paths import distinguishes, recorded_paths, refusals, switch_of, telling_paths, why_unseen
 from tidegauge.drive.paths.unsafe_or_repaired import TELLING
@@ -22,7 +21,7 @@ from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.runner.player import ReferenceNode, play
 from tidegauge.drive.runner.reference_interface import Suspect
 from tidegauge.drive.runner.run import shrunk
-from tidegauge.impl.profiles import SAFE, Profile
+from tidegauge.impl.profiles import OF_THE_CONTROLLER, SAFE, Profile
 from tidegauge.impl.releases import profile_named
 from validation.docs.tables import code, page_with, table
 
@@ -35,8 +34,6 @@ KAFKA = profile_named("release-4.3.1")
 ON_THE_WIRE = Capabilities("Kafka", CAN, frozenset(REPORTED))
 """What an unmodified broker can be given, also without a clock that is moved."""
 
-OF_CONTROLLERS = frozenset({*FINDINGS, "elr", "epoch_bump_on_shrink"})
-
 WALKS, SEED = 1000, 11
 SECONDS = 60.0
 
@@ -47,7 +44,7 @@ def new_paths(profile: Profile, names: Sequence[str]) -> Iterator[tuple[str, Bro
     drawn = (*TELLING.values(), *refusals(profile, ON_THE_WIRE), *walks(SEED, WALKS, profile, ON_THE_WIRE))
     cases = [case for case in drawn if right.can_be_given(case, ON_THE_WIRE)]
     for suspect in right.suspects():
-        if suspect.name in names or why_unseen(suspect.name) or switch_of(suspect.name) in OF_CONTROLLERS:
+        if suspect.name in names or why_unseen(suspect.name) or switch_of(suspect.name) in OF_THE_CONTROLLER:
             continue
         case = next((case for case in cases if distinguishes(case, right, suspect, ON_THE_WIRE.reports)), None)
         if case is not None:

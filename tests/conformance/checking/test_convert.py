@@ -7,6 +7,7 @@ import pytest
 
 from tests.conformance.checking.test_damage import TORN, lines
 from tests.conformance.hand import COPIED, TWO, bent
+from tidegauge.conformance.checking import inputs
 from tidegauge.conformance.checking.check import Report, check
 from tidegauge.conformance.checking.convert import convert
 from tidegauge.conformance.checking.verdicts import Verdict
@@ -60,3 +61,16 @@ def test_what_a_source_lacks_goes_with_it_into_parquet(tmp_path: Path) -> None:
     ndjson.write([Trace("hand", "t-0", lacking, numbered(COPIED))], tmp_path / "t.ndjson")
     assert check([tmp_path / "t.ndjson"]).missing == ("the logs of node 3",)
     assert converted(tmp_path / "t.ndjson", tmp_path / "t.parquet").verdict is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("at_once_from", [0, inputs.AT_ONCE_FROM], ids=["large", "small"])
+def test_ndjson_keeps_names_topic_ids_times_and_places(
+    at_once_from: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However large the source is, and though traces of several topics are judged together."""
+    monkeypatch.setattr(inputs, "AT_ONCE_FROM", at_once_from)
+    events = tuple(replace(event, time="10:00:00,000", at="n1/server.log:1") for event in numbered(COPIED))
+    traces = [Trace(f"hand/{name}", f"{name}-0", replace(TWO, extra={"topic_id": name}), events) for name in ("a", "b")]
+    ndjson.write(traces, tmp_path / "t.ndjson")
+    convert(tmp_path / "t.ndjson", tmp_path / "again.ndjson")
+    assert ndjson.read(tmp_path / "again.ndjson").traces == ndjson.read(tmp_path / "t.ndjson").traces

@@ -18,8 +18,9 @@ from tidegauge.drive.broker.state import opened
 from tidegauge.drive.broker.steps import EVERYTHING
 from tidegauge.drive.contract import Capabilities
 from tidegauge.drive.paths.scenarios import ScenarioCase, cases_of, ends_alike, played, scenario_cases
+from tidegauge.drive.paths.walks import walk
 from tidegauge.drive.runner.player import ReferenceNode, play
-from tidegauge.impl.profiles import FETCH_TRUNCATION
+from tidegauge.impl.profiles import FETCH_TRUNCATION, OF_THE_CONTROLLER, recording_reads
 from tidegauge.impl.releases import profile_named
 
 ADAPTER = Path(__file__).parents[3] / "tidegauge" / "drive" / "adapters" / "python" / "adapter.py"
@@ -72,6 +73,26 @@ def test_a_broker_that_is_driven_through_a_scenario_ends_where_it_ended_in_the_c
             assert is_possible(state, step)
             state, _ = take_step(state, step)
         assert ends_alike(one.state, session, me)
+
+
+@pytest.mark.parametrize("release", ["4.0.1", "4.1.1", "4.2.0", "4.3.1"])
+def test_releases_whose_brokers_do_the_same_have_the_same_scenarios(release: str) -> None:
+    """Their controllers differ, and no broker reads those switches."""
+    todays = [case.name for case in scenario_cases(FETCH_TRUNCATION, EVERYTHING)]
+    assert [case.name for case in scenario_cases(profile_named(release), EVERYTHING)] == todays != []
+
+
+def test_no_broker_reads_a_switch_of_the_controller() -> None:
+    """Else two generations that differ in it would not do the same."""
+    for release in ("0.10.2", "1.1.0", "2.8.1", "3.0.2", "4.3.1"):
+        profile, read_switches = recording_reads(profile_named(release))
+        for number in range(60):
+            case = walk(7, number, profile, EVERYTHING)
+            state = opened(case.opening, profile)
+            for step in case.path:
+                state, _ = take_step(state, step)
+        assert read_switches
+        assert not read_switches & OF_THE_CONTROLLER
 
 
 def test_who_is_under_test_is_played_alone() -> None:

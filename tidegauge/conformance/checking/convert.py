@@ -4,8 +4,8 @@ Rules of this file
 
 1. The verdict on the output is the one on the source: what the source lacks, and where, is written with it.
 2. NDJSON keeps everything in a trace except numbers that the reader of logs gave itself: they prove nothing.
-3. Parquet holds the columns that the judge reads, without names, times and the places where events were read; a file has one
-   config, and no line of its traces is missing.
+3. Parquet holds the columns that the judge reads, without names, topic ids, times and the places where events were read; a
+   file has one config, and no line of its traces is missing.
 4. ITF has one trace to a file: the second one of `name.itf.json` is `name.2.itf.json`.
 """
 
@@ -19,7 +19,7 @@ from tidegauge.conformance.checking.verdicts import LogGap, with_gaps
 from tidegauge.conformance.explain.replay import event_at
 from tidegauge.traces.formats import itf, ndjson, parquet
 from tidegauge.traces.problems import Problem
-from tidegauge.traces.schema import MISSING, Config, Trace
+from tidegauge.traces.schema import MISSING, TOPIC_ID, Config, Trace
 from tidegauge.util.errors import UsageError
 from tidegauge.util.files import refuse_unnamed, replacing, writable
 
@@ -34,12 +34,15 @@ class Converted:
 
 
 def convert(path: str | Path, target: str | Path, layout: str | None = None) -> Converted:
-    """Read `path` (`-` is standard input; `layout` as in CheckOptions) and write `target` if there is an event.
+    """Read `path` (`-` is standard input) and write `target` if there is an event.
+
+    `layout` is the log4j2 pattern of broker logs, None to find it.
 
     Raises UsageError when Parquet cannot hold what the source says, or the target cannot be written.
     """
     writable(target)
-    batches, problems = read_whole(path, layout)
+    # Of a large file the names of traces, which NDJSON and ITF keep, come only with its lines.
+    batches, problems = read_whole(path, layout, by_line=Path(target).suffix != ".parquet")
     events = sum(len(batch.columns) for batch in batches)
     if events:
         _write(batches, Path(target))
@@ -107,8 +110,11 @@ def _part(target: Path, number: int) -> Path:
 def traces_of(batch: InputBatch) -> Iterator[Trace]:
     """Yield the traces of a batch; those of Parquet are read back from its columns."""
     if batch.traces is not None:
-        config = with_gaps(batch.config, _gaps(batch))
         for trace in batch.traces:
+            # The config of a batch has what its traces have in common: all but their topic ids.
+            of_topic = {key: value for key, value in trace.config.extra.items() if key == TOPIC_ID}
+            extra = {**batch.config.extra, **of_topic}
+            config = with_gaps(replace(batch.config, extra=extra), _gaps(batch))
             # Numbers that the reader of logs gave itself are left out (rule 2).
             events = (replace(event, seq=None) for event in trace.events) if batch.counted else trace.events
             yield replace(trace, config=config, events=tuple(events))
@@ -126,9 +132,10 @@ def _lacking(config: Config, missing: Sequence[str]) -> Config:
 
 
 def _gaps(batch: InputBatch) -> Sequence[LogGap]:
-    """Return the gaps in the one trace of a batch; after a line that could not be read, the rest of it is one gap.
+    """Return the gaps in a batch; after a line that could not be read, the rest of its trace is one gap.
 
-    `batch.damaged` is the row before which that line was lost, None if none was.
+    A trace with gaps, or with a lost line, is a batch of its own (inputs.trace_batches). `batch.damaged` is the row before
+    which that line was lost, None if none was.
     """
     if batch.damaged is None:
         return batch.doubts

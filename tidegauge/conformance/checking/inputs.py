@@ -33,7 +33,7 @@ from tidegauge.traces.kafka_logs.discovery.identify import LOGS as KINDS_OF_LOGS
 from tidegauge.traces.kafka_logs.discovery.identify import identify
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.problems import Problem
-from tidegauge.traces.schema import MISSING, Config, Trace
+from tidegauge.traces.schema import MISSING, TOPIC_ID, Config, Trace
 from tidegauge.util.errors import UsageError
 from tidegauge.util.files import elsewhere
 from tidegauge.util.input_limits import has_long_line
@@ -304,7 +304,7 @@ def capture_batches(capture: kafka_logs.Capture, name: str) -> Iterator[InputBat
 def _batches(traces: Sequence[Trace], source: str, counted: bool = False) -> Iterator[InputBatch]:
     """Yield a batch for all traces whose configs differ in the topic id at most, which no rule reads.
 
-    `counted` as in InputBatch.
+    Traces with entries of epoch caches are a batch of their own. `counted` as in InputBatch.
     """
     by_config: dict[str, list[Trace]] = {}
     for trace in traces:
@@ -324,7 +324,7 @@ def _batches(traces: Sequence[Trace], source: str, counted: bool = False) -> Ite
 
 def _without_topic(config: Config) -> Config:
     """Return the config without the topic id."""
-    return replace(config, extra={key: value for key, value in config.extra.items() if key != "topic_id"})
+    return replace(config, extra={key: value for key, value in config.extra.items() if key != TOPIC_ID})
 
 
 def _parquet(source: InputSource, problems: list[Problem]) -> Iterator[InputBatch]:

@@ -120,7 +120,8 @@ def undecide_after_loss(judgement: Judgement, row: int, name: str) -> Judgement:
 
     The trace is called `name`; the line was lost before its event number `row`, counted from 0.
     """
-    # Any failed rule is undecided as a whole: a tally does not say which of its failed checks came after the loss.
+    # A rule whose first failure came after the loss is undecided as a whole. One that failed before it has failed: a tally
+    # does not say which of its further failed checks came after the loss.
     after_loss = {failure.rule for failure in judgement.failures if failure.row >= row}
     if not after_loss:
         return judgement
@@ -192,7 +193,7 @@ def gapless_stretches(doubts: Sequence[LogGap], events: int) -> Iterator[tuple[i
 def keep_certain_failures(judgement: Judgement, trace: Trace, config: Config, doubts: Sequence[LogGap]) -> Judgement:
     """Return the judgement on one trace with only those failures that no missing line explains; `doubts` are its gaps.
 
-    The others are counted as failed after a loss, and a note for each rule names what is missing.
+    The others are counted as failed after a loss; for each rule without a certain failure a note names what is missing.
     """
     if not doubts or not judgement.failures:
         return judgement

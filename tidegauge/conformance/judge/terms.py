@@ -174,7 +174,7 @@ def acknowledge(st: s.State, b: int, end: int, epoch: int) -> None:
     # First the term in which it appended the record, then the last one whose claim that is.
     t = -1
     if epoch != UNKNOWN:
-        acked_record_kept(st, b, end, epoch)
+        check_acked_record(st, b, end, epoch)
         t = term_of(st, b, epoch)
     # The retry of an idempotent producer is acknowledged with the offsets of the first copy, which another leader may have
     # appended. A broker's log (LAG_RULE 1) does not show which it was, so it is no claim about an append of this one's.
@@ -192,15 +192,20 @@ def acknowledge(st: s.State, b: int, end: int, epoch: int) -> None:
         check_later_terms(st, t, s.T_ACKED, RULE.DATA_03)
 
 
-def acked_record_kept(st: s.State, b: int, end: int, epoch: int) -> None:
-    """Check DATA-03 where b reports the epoch of what it acknowledges up to `end`: its log has that epoch there."""
+def check_acked_record(st: s.State, b: int, end: int, epoch: int) -> None:
+    """Check DATA-03 where b reports the epoch of what it acknowledges up to `end`: its log has that epoch there.
+
+    Only a record of another epoch is counted here: what holds is counted by check_later_terms.
+    """
     leo, cached = st[s.REPLICAS + b, s.LEO], st[s.REPLICAS + b, s.CACHED]
+    # A log that ends before `end` is no case of this rule: its high watermark is below, which ACK-01 sees.
     if UNKNOWN in (leo, cached) or leo < end or end <= st[s.PARTITION, s.DELETED_UPTO]:
         return
     own_epoch = epoch_at(st, b, cached, end - 1)
     # It has that record, or its cache does not show what it has, or an unclean election since may have cost it the record.
     if own_epoch in (epoch, UNKNOWN) or unclean_between(st, epoch, st[s.PARTITION, s.C_EPOCH]):
         return
+    # The leader of `own_epoch` may have had the other record, and have been elected uncleanly without a report.
     if deletions_known(st) and elections_reported(st, epoch, own_epoch):
         decide(st, RULE.DATA_03, False, field.REC_EPOCH, epoch, own_epoch)
     else:

@@ -136,7 +136,8 @@ def fetched_in_session(
     session = state.sessions.get(peer)
     metadata = sessions_.FetchMetadata(sessions_.INVALID_SESSION_ID if session is None else session.id, session_epoch)
     fetches = FrozenMap(() if request is None else ((TP, PartitionFetch(request)),))
-    # A full fetch names both partitions. After it the peer no longer needs a session that the broker's process has lost.
+    # A full fetch names the other partition as well. After it the peer no longer needs a session that the broker's process
+    # has lost.
     if metadata.is_full:
         fetches = fetches.put(OTHER, PartitionFetch(FetchRequest(peer, UNDEFINED, 0, UNDEFINED)))
         state = state._replace(lost=tuple(other_peer for other_peer in state.lost if other_peer != peer))

@@ -8,7 +8,8 @@ step, with what is in flight around it. The methods of a class get the step's ar
 - `is_possible` returns whether the contract allows the step now; `extras` yields the capabilities beyond the step itself
   that it needs of a broker (`contract.EXTRAS`).
 - `apply` returns the state after the step and the response to the step's request; None if it is no request, or has none yet.
-- `draw` returns a step of the kind for a random walk. What it draws need not be possible: the walk then draws another.
+- `draw` returns a step for a random walk, nearly always of the kind. What it draws need not be possible: the walk then draws
+  another.
 - `resolved` gets a step of a state graph, in which a placeholder (NEXT, NOT_DUE) stands for an epoch that the graph does not
   count, and returns it with the number.
 
@@ -16,8 +17,8 @@ A sentence `says` stands in a published table, in the order of STEPS: "the same"
 The metadata cache that a function of `impl` gets (`metadata_cache`) says who may join the ISR: peers may by a fetch with
 `may_join`, and by nothing else.
 
-A new step is a class here, a line of STEPS and a method of drive/kafka_broker/partition.py, which puts it on Kafka's wire; a
-line of drive/paths/walks.py says how often it is drawn.
+A new step is a class here, a line of STEPS_BY_CLASS and a method of drive/kafka_broker/partition.py, which puts it on
+Kafka's wire; a line of drive/paths/walks.py says how often it is drawn.
 """
 
 import random

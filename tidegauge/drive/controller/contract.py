@@ -37,7 +37,7 @@ BROKERS = 8
 
 REPORTED: Mapping[str, str] = MappingProxyType(
     {
-        "result": "what the request was responded to with; null for a step that is no request",
+        "result": "the response to the request; null for a step that is no request",
         "partitions": "by name, what the metadata log makes of each partition's registration",
         "brokers": "by number, what it makes of each broker's registration",
         "features": "the finalized levels",

@@ -32,7 +32,7 @@ from tidegauge.impl.explorer import isr_model
 from tidegauge.impl.explorer.describe import broker_name
 from tidegauge.impl.explorer.isr_model import IsrBounds, IsrCluster
 from tidegauge.impl.explorer.search import Counterexample
-from tidegauge.impl.profiles import ELR_REPAIRED, FETCH_TRUNCATION, SAFE, UNSAFE, Profile
+from tidegauge.impl.profiles import FETCH_TRUNCATION, OF_THE_CONTROLLER, SAFE, UNSAFE, Profile
 from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.from_model.isr_changes import steps_of, trace_of_isr_changes
@@ -117,13 +117,8 @@ def _same_generation(scenario_profile: Profile, profile: Profile) -> bool:
 def _same_switches(profile: Profile, other: Profile) -> bool:
     """Return whether brokers of two generations do the same: they agree in all switches but those of the controller."""
     # Both get the controller of SAFE and no name, and then are compared as a whole.
-    controller = {name: getattr(SAFE, name) for name in Profile._fields if _is_controllers(name)}
+    controller = {name: getattr(SAFE, name) for name in OF_THE_CONTROLLER}
     return profile._replace(name="", **controller) == other._replace(name="", **controller)
-
-
-def _is_controllers(switch: str) -> bool:
-    """Return whether a switch is about the controller: today's controller differs from the repaired one in it."""
-    return switch != "name" and getattr(FETCH_TRUNCATION, switch) != getattr(ELR_REPAIRED, switch)
 
 
 def lacks(case: BrokerCase, profile: Profile, capabilities: Capabilities) -> str | None:

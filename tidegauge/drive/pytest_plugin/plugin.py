@@ -31,7 +31,7 @@ SETTINGS = {
     "graphs": ("", "the graphs to cover (default: the usual ones)"),
     "walks": ("240", "how many random walks"),
     "seed": ("1", "their seed"),
-    "timeout": ("10", "seconds without output before the program is considered hung"),
+    "timeout": ("10", "seconds without a line of output before the program is considered hung"),
     "expected-failures": ("", "file with the ids of cases that are known to fail"),
 }
 """Name -> (default, help). Each is an option, --tidegauge-NAME, and a line of the ini file, tidegauge_NAME."""

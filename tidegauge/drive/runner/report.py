@@ -52,7 +52,7 @@ class Explained(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether they explain the whole sample. A bug that does not only has the same effect on a short path."""
+        """Whether they explain the whole sample. A bug that explains a part has the same effect on a short path."""
         return self.paths == self.sample
 
 
@@ -62,7 +62,7 @@ def explain_most(
     reference: Reference[CaseT, Any],
     reported: frozenset[str],
 ) -> Explained:
-    """Return those of the explanations of one difference that explain most of the differences alike.
+    """Return those of the explanations of one difference that explain the largest number of the differences alike.
 
     `explained`: what `explanations` has returned for the one; `alike`: a sample of its kind.
     """

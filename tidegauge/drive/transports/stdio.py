@@ -1,6 +1,7 @@
 """A driven program: any executable that reads steps on stdin and writes reports on stdout, a line of JSON each.
 
-A case is a path of steps, played on a partition of its own. The report of a step must come before the next one is written.
+A case is an opening and a path of steps, played on a partition of its own. The report of a step must come before the next
+one is written.
 
 Rules of this file
 
@@ -8,7 +9,8 @@ Rules of this file
    at most one step without a report.
 2. Nothing that the program does can stop the driver: pipes are written and read only when they are ready, output is bounded,
    and silence has a time limit. A program at fault is killed, and so is one that does not end after its input has.
-3. The program is started when there is something to play, and again after it was stopped.
+3. The program is started when it is first asked for its capabilities or given something to play, and again after it was
+   stopped.
 """
 
 import os
@@ -141,7 +143,7 @@ class Program:
 class StdioNode:
     """A broker under test behind a program's stdin and stdout; a context manager, which ends the program.
 
-    `timeout`: seconds without output before the program is considered hung. `launch`: starts the command.
+    `timeout`: seconds without a line of output before the program is considered hung. `launch`: starts the command.
     """
 
     def __init__(

@@ -497,7 +497,10 @@ def _name(definition: Definition) -> str:
 
 
 def _constant(type_name: str, text: Any) -> Any:
-    """Parse the default of a primitive field; without one (`text` None) it is zero, empty or false, for records null."""
+    """Parse the default of a primitive field; without one (`text` None) it is zero, empty or false, for records null.
+
+    It is not "null" (`_default`); uuids, bytes and records have no other default in Kafka's definitions.
+    """
     match type_name:
         case "bool":
             return str(text).lower() == "true"

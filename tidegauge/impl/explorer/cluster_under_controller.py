@@ -124,7 +124,8 @@ def image_of(control: ControlCluster) -> Controller:
 def controlled_successors(state: ControlledCluster) -> Iterator[tuple[Label, ControlledCluster]]:
     """Yield every enabled label with the state it leads to.
 
-    Not Reassign, SetMinIsr, SetElr, Create, whose arguments cannot be enumerated: `take_label` takes these, too.
+    Reassign, Cancel, SetMinIsr, SetElr, and a start with a directory that is still failed, only if the bounds
+    (ControlBounds) name them; Create not at all. `take_label` takes these, too.
     """
     for transition in _data_transitions(state):
         yield transition.label, _share_state(state._replace(cluster=apply(state.cluster, transition)), state.control)
@@ -135,9 +136,9 @@ def controlled_successors(state: ControlledCluster) -> Iterator[tuple[Label, Con
 
 
 def take_label(state: ControlledCluster, label: Label) -> ControlledCluster | None:
-    """Return the state after any label, also one whose arguments cannot be enumerated; None where it is not enabled.
+    """Return the state after any label, also one that the bounds do not name; None where it is not enabled.
 
-    The bounds are widened so that the label is among those that are enumerated.
+    The bounds are widened for this step so that the label is among those of `controlled_successors`.
     """
     bounds = state.control.bounds
     match label:
@@ -152,6 +153,7 @@ def take_label(state: ControlledCluster, label: Label) -> ControlledCluster | No
         # Of the states of a directory at a start one needs this bound.
         case ("Register", _, _):
             bounds = bounds._replace(stays_failed=True)
+        # ELR may be switched.
         case ("SetElr", _):
             bounds = bounds._replace(toggles=True)
         case ("Create", replicas):
@@ -341,6 +343,6 @@ def _share_state(state: ControlledCluster, control: ControlCluster) -> Controlle
     known_min_isr = cluster.model.setup.min_insync_replicas
     logs = tuple(record_epochs(broker) for broker in cluster.brokers)
     # `take_label` widens these bounds for one step only.
-    bounds = control.bounds._replace(targets=(), min_isrs=(), late_config=False, toggles=False)
+    bounds = control.bounds._replace(targets=(), min_isrs=(), late_config=False, toggles=False, stays_failed=False)
     joined = control._replace(bounds=bounds, logs=logs, committed=cluster.committed, known_min_isr=known_min_isr)
     return state._replace(cluster=cluster, control=joined)

@@ -15,7 +15,8 @@ from tidegauge.impl.storage.log import Log
 #
 # Rules of this part
 #
-# 1. `log_end` is the fetch offset of the replica's last accepted fetch: it may fall, nothing keeps it monotonic.
+# 1. `log_end` is the fetch offset of the replica's last accepted fetch, or the base of its batch (KAFKA-17803): it may fall,
+#    nothing keeps it monotonic.
 # 2. Times are ms on the leader's clock, handed in by the caller.
 # 3. Source: org.apache.kafka.server.replica.Replica, ReplicaState.
 

@@ -8,7 +8,7 @@ one; `now` and a `deadline` are times on its clock in ms.
 
 Rules of this file
 
-1. Requests wait under the key of each partition. A higher high watermark or low watermark has all of a partition's checked,
+1. A request waits for each of its partitions. A higher high watermark or low watermark has all of a partition's checked,
    an append its fetches, the end of a leadership its produces and fetches.
 2. A request ends once: when it is complete, or at its deadline.
 3. Source: org.apache.kafka.server.purgatory.DelayedOperationPurgatory, kafka.cluster.DelayedOperations.
@@ -301,9 +301,8 @@ def check_produces(setup: Setup, manager: ReplicaManager, tp: TopicPartition) ->
 
 def check_fetches(setup: Setup, manager: ReplicaManager, tp: TopicPartition, now: int) -> ReplicaManager:
     """Check the fetches that wait for `tp`: those that are satisfied are read again, answered and removed."""
-    for request, delayed in manager.fetches.items():
-        # Completing one fetch may complete another one of this loop: its read can raise the high watermark.
-        if request in manager.fetches and tp in delayed.statuses:
+    for delayed in manager.fetches.values():
+        if tp in delayed.statuses:
             manager, satisfied = is_satisfied(setup, manager, delayed)
             if satisfied:
                 manager = complete_fetch(setup, manager, delayed, now)

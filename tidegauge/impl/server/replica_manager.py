@@ -50,7 +50,7 @@ class DelayedProduce(NamedTuple):
 
 
 class DeleteRecordsStatus(NamedTuple):
-    """One partition of one that waits: `required` is the offset the low watermark has to reach."""
+    """One partition of a DeleteRecords that waits: `required` is the offset the low watermark has to reach."""
 
     required: int
     response: messages.PartitionDelete

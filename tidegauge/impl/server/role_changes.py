@@ -292,7 +292,8 @@ def _is_news(manager: ReplicaManager, tp: TopicPartition, change: PartitionChang
     """Return whether a registration is another one than the last one read. TopicDelta#localChanges.
 
     Registrations of one topic are told apart by partition epoch: the one of the last registration counts
-    (`Hosted.registered`), not the one in the partition, which the response to the leader's own proposal may have raised.
+    (`Hosted.registered`), not the one in the partition, which the response to the leader's own proposal may have raised. An
+    offline partition has no news: it stays so until a restart (ReplicaManager#getOrCreatePartition).
     """
     hosted = manager.hosted.get(tp)
     if hosted is None or hosted.topic_id != change.topic_id:

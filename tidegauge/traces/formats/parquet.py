@@ -65,7 +65,7 @@ EPOCHS = "epochs"
 EPOCHS_TYPE = pa.dictionary(pa.int32(), pa.string())
 
 
-# Writing traces as Parquet, wide or distinct (traces.formats.parquet).
+# Writing traces as Parquet, wide or distinct.
 
 
 class _File:
@@ -459,7 +459,7 @@ class Reader:
         return np.concatenate(([0], changes + 1, [len(number)]))
 
     def _wrong(self, event: Ints, node: Ints, ints: Mapping[str, Ints]) -> tuple[str, str] | None:
-        """Return what the first wrong number of some events should have been, and what it is; None if all are right."""
+        """Return what the numbers of some events should have been, and what was seen; None if all are right."""
         # The judge uses these numbers as indexes of its arrays, in compiled code that checks none.
         if len(event) == 0:
             return None
@@ -486,7 +486,7 @@ class Reader:
             # Arrow does not check the indices into a dictionary that a file has.
             column.validate(full=True)
             caches = [_pairs(text) for text in _texts(column.dictionary)]
-        except (ValueError, TypeError, RecursionError) as error:
+        except (ValueError, TypeError, RecursionError) as error:  # of JSON, of its shape, of its depth
             raise self._bad_group(index, "epochs as JSON pairs of integers", _reason(error)) from error
         # The number of each row's cache; the last one, which is none, is that of rows with null.
         caches.append(None)
@@ -578,10 +578,16 @@ def _texts(dictionary: Any) -> Iterator[str | None]:
 
 
 def _pairs(text: str | None) -> Ints | None:
-    """Parse the JSON of an epoch cache into rows of epoch and start offset; None for "" and null. Raises ValueError."""
+    """Parse the JSON of an epoch cache into rows of epoch and start offset; None for "" and null.
+
+    Raises ValueError, TypeError or RecursionError for any other text.
+    """
     if not text:
         return None
-    pairs = [(int(epoch), int(start)) for epoch, start in json.loads(text)]
+    pairs = [(epoch, start) for epoch, start in json.loads(text)]
+    # JSON has fractions, infinities and true: none of them is a number here.
+    if any(type(number) is not int for pair in pairs for number in pair):
+        raise ValueError(f"what is no integer in {shown(text)}")
     if any(not -1 <= number < -UNKNOWN for pair in pairs for number in pair):
         raise ValueError(f"a number outside -1 to 2^62 - 1 in {shown(text)}")
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)

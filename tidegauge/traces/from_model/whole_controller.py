@@ -6,7 +6,8 @@ Rules of this file
    has the registration with its assignment, and the lifecycle of brokers and replicas.
 2. The first event of a replica is `Start`; after it is deleted or its directory failed it has none. To one replica a
    directory that fails under a broker is a crash that loses the disk.
-3. A topic that is created again has another topic id: its events are another trace.
+3. A topic that is created again has another topic id: its events are another trace. A broker that has not read of the
+   deletion yet goes on with the old replica: what it does belongs to that one's trace.
 
 Brokers are indexes from 0 here (`b`), and node ids from 1 in events. `state.control` is the controller with its registration
 of the partition and the processes of brokers, `state.cluster` the brokers with their logs; `state.held[b]` is the topic id
@@ -34,19 +35,13 @@ def traces_of_controlled(
     states: Sequence[ControlledCluster], labels: Sequence[Label], name: str, source: str
 ) -> list[Trace]:
     """Return the traces of a path, one for each topic id; `labels[i]` leads from `states[i]` to `states[i + 1]`."""
-    events_by_topic: list[list[Event]] = [[]]
-    reports = _Reports(events_by_topic[0])
+    reports = _Reports()
     reports.begins(states[0])
     for label, (before, after) in zip(labels, pairwise(states), strict=True):
         # The topic was deleted and created again: a new topic id, and a trace of its own.
         if after.topic_id > before.topic_id:
-            events_by_topic.append([])
-            reports.events = events_by_topic[-1]
+            reports.begin_topic()
             reports.registered(after)
-        # A replica of an earlier topic id is deleted late: the event belongs to that topic's trace.
-        elif label[0] == "DeleteReplica" and before.held[label[1]] != before.topic_id:
-            events_by_topic[before.held[label[1]]].append(report(label[1], "DeleteReplica"))
-            reports.loaded.discard(label[1])
         else:
             reports.step(before, label, after)
     config = _config_of(states[0], source)
@@ -58,7 +53,7 @@ def traces_of_controlled(
             config,
             numbered(events),
         )
-        for topic_id, events in enumerate(events_by_topic)
+        for topic_id, events in enumerate(reports.by_topic)
     ]
 
 
@@ -71,20 +66,32 @@ def _config_of(state: ControlledCluster, source: str) -> Config:
 
 
 class _Reports:
-    """Adds the events of one topic id to a list, and remembers the brokers that have its replica `loaded`."""
+    """Collects the events of each topic id, and remembers of which one each broker has loaded a replica."""
 
-    def __init__(self, events: list[Event]) -> None:
-        """Begin with no broker that has the replica; events are added to `events`."""
-        self.events = events
-        self.loaded: set[int] = set()
+    def __init__(self) -> None:
+        """Begin with the first topic, and no broker that has a replica of it."""
+        self.events: list[Event] = []
+        """Those of the topic that there is now, or was last; the controller's are among them."""
+        self.by_topic = [self.events]
+        self.loaded: dict[int, int] = {}
+        """By broker, the topic id of the replica that its process has loaded; a broker without one is not there."""
         self.changed = False
         """Whether min.insync.replicas has changed since the run began: from then on brokers report the value they read."""
+
+    def begin_topic(self) -> None:
+        """Begin the events of the next topic."""
+        self.events = []
+        self.by_topic.append(self.events)
+
+    def events_of(self, b: int) -> list[Event]:
+        """Return the events of the topic of which b has loaded a replica; without one, those of the last topic."""
+        return self.by_topic[self.loaded.get(b, -1)]
 
     def begins(self, state: ControlledCluster) -> None:
         """Add the first events: replicas are loaded, registered, and have a role."""
         assigned = state.control.bounds.replicas
         for b in assigned:
-            self.loaded.add(b)
+            self.loaded[b] = 0
             self.events.append(report(b, "Start", clean=True, leo=0, hw=0, log_start=0, epochs=()))
         self.registered(state)
         # The leader first: a follower names it.
@@ -122,19 +129,26 @@ class _Reports:
                 epoch_before = before.cluster.brokers[b].partition.leader_epoch
                 # A new role brings the configuration that the broker has read by then.
                 if self.changed and after.cluster.brokers[b].partition.leader_epoch > epoch_before:
-                    self.events.append(_read_config(b, after))
+                    self.events_of(b).append(_read_config(b, after))
                 self._moved(before, label, after)
             case "ReadConfig":
-                self.events.append(_read_config(b, after))
+                self.events_of(b).append(_read_config(b, after))
             case "SetMinIsr":
                 self.changed = True
                 set_min_isr = Event(node=CONTROLLER, event="SetMinIsr", fields={"min_isr": label[1]})
                 self.events += [set_min_isr, *_changes(before, after)]
             case "DeleteReplica":
-                self.loaded.discard(b)
-                self.events.append(report(b, name))
+                self.loaded.pop(b, None)
+                # Its process may have loaded nothing: then the disk says of which topic the replica is.
+                self.by_topic[before.held[b]].append(report(b, name))
             case "AlterPartition":
-                self.events += _altered(before, b, label[2], after)
+                of_leader = self.events_of(b)
+                # The controller reports nothing about a topic that is deleted.
+                of_leader += (
+                    event
+                    for event in _altered(before, b, label[2], after)
+                    if of_leader is self.events or event.node != CONTROLLER
+                )
             case "Die":
                 self._lost(b, "Crash", loses_disk=not label[2])
             case "ShutDown":
@@ -166,16 +180,16 @@ class _Reports:
             fields = dict(event.fields)
             if event.event in {"BecomeLeader", "BecomeFollower"}:
                 fields["partition_epoch"] = after.cluster.brokers[label[1]].partition.partition_epoch
-            # A broker without a replica of the topic has nothing to report.
+            # A broker without a replica has nothing to report.
             if event.node - 1 in self.loaded:
-                self.events.append(Event(event.node, event.event, fields))
+                self.events_of(event.node - 1).append(Event(event.node, event.event, fields))
 
     def _start(self, state: ControlledCluster, b: int, *, clean: bool) -> None:
         """Add the start of a broker, with what it finds on its disk."""
         # The log as the steps of the model see it: an epoch for each record.
         replica = broker(view(state.cluster), b)
         cache = epoch_cache(replica.log, replica.mark)
-        self.loaded.add(b)
+        self.loaded[b] = len(self.by_topic) - 1
         self.events.append(report(b, "Start", clean=clean, leo=replica.leo, hw=replica.hw, log_start=0, epochs=cache))
 
     def _role(self, state: ControlledCluster, b: int) -> None:
@@ -191,12 +205,13 @@ class _Reports:
     def _lost(self, b: int, event: str, *, loses_disk: bool) -> None:
         """Add the event, Crash or Stop, after which the replica on b has no events until it starts again.
 
-        Nothing is added where b has no replica of this topic id.
+        Nothing is added where b has loaded no replica.
         """
         if b in self.loaded:
-            self.loaded.discard(b)
-            self.events.append(report(b, event, **({"clean": True} if event == "Stop" else {})))
-            self.events += [report(b, "LoseDisk")] if loses_disk else []
+            events = self.events_of(b)
+            del self.loaded[b]
+            events.append(report(b, event, **({"clean": True} if event == "Stop" else {})))
+            events += [report(b, "LoseDisk")] if loses_disk else []
 
     def _registers(self, before: ControlledCluster, b: int, directory: int, after: ControlledCluster) -> None:
         """Add the start of the broker, the changes that its registration causes, and the registration.

@@ -37,7 +37,7 @@ from tidegauge.traces.kafka_logs.parsing.layout import DOCUMENTED, KAFKAS
 from tidegauge.traces.kafka_logs.parsing.lines import clock
 from tidegauge.traces.kafka_logs.passes import NO_CARRY_OVER, PASSES, CarryOver, Reading
 from tidegauge.traces.problems import Problem, counted
-from tidegauge.traces.schema import EVENTS, FIELDS, REASSIGNED, Config, Event, FieldKind, Trace
+from tidegauge.traces.schema import EVENTS, FIELDS, REASSIGNED, TOPIC_ID, Config, Event, FieldKind, Trace
 from tidegauge.util.errors import UsageError
 
 UNREPORTED = frozenset({"SendEpochRequest", "HandleEpochResponse", "HwCheckpoint", "UnfenceBroker"})
@@ -404,7 +404,7 @@ def _trace(
         extra={
             **cluster.extra,
             **({} if stays else {REASSIGNED: True}),  # the lines may not show who was a replica when
-            **({} if topic_id is None else {"topic_id": topic_id}),
+            **({} if topic_id is None else {TOPIC_ID: topic_id}),
         },
     )
     next_number = {actor: count().__next__ for actor in set(actors)}

@@ -211,7 +211,10 @@ def assign_topics(reading: Reading) -> None:
 
 
 def _gap_at(node: Node, step: LoggedStep, logger: str, why: str) -> Gap:
-    """Return a gap of one node's log that covers the line of one step only; `why` is the sentence for the report."""
+    """Return a gap around the line of one step, which makes what it shows undecided, though no line is missing there.
+
+    `logger` is what is doubted, `why` the sentence for the report.
+    """
     begin, end = (step.run, step.line_index - 1), (step.run, step.line_index + 1)
     return Gap(node.id, logger, begin, end, (step.time, step.time), why)
 

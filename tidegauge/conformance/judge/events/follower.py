@@ -85,7 +85,7 @@ def check_accepted(st: s.State, b: int, leader: int, epoch: int, offset: int) ->
         return
     ready = role == s.FOLLOWING and agree_if_known(st[s.REPLICAS + b, s.LEADER], leader)
     ok = accepts_fetch_response(leo, own, ready, offset, epoch, s.has_switch(st, s.RESPONSE_EPOCH_CHECKED, b))
-    # One fault is named: another sender than its leader, else the epoch of the request, else its offset.
+    # One fault is named: another sender than its leader, else the offset of the request, else its epoch.
     if not ready:
         not_from_leader(st, b, leader)
     elif offset == leo:

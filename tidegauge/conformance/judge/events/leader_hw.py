@@ -61,7 +61,7 @@ def under_min(st: s.State, b: int, isr: int) -> int:
 def too_few(st: s.State, b: int, isr: int) -> int:
     """Return whether b's HW must not advance as its committed ISR is below min.insync.replicas: 1, 0 or UNKNOWN.
 
-    Releases before KIP-966 do not block it.
+    Releases before 3.7 do not block it (KAFKA-15583).
     """
     return under_min(st, b, isr) if s.has_switch(st, s.BLOCKS_UNDER_MIN_ISR, b) else 0
 

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable
 from tidegauge.drive.probe.check import Check, Expectation, ExpectedFields, Script, one_request
 from tidegauge.drive.probe.fixtures import Fixtures
 from tidegauge.drive.probe.partition import LATEST, ProbePartition
-from tidegauge.drive.probe.topics import UndecidedError
 from tidegauge.drive.wire.frames import WireRequest
 from tidegauge.impl import errors
 from tidegauge.impl.rules import DIVERGING, OUT_OF_RANGE, UNDEFINED, fetch_decision, request_error
@@ -277,10 +276,9 @@ def _older(make_request: RequestMaker) -> Callable[[Fixtures], Script]:
 
     def script(fixtures: Fixtures) -> Script:
         """Expect that each leader epoch before the current one is refused."""
-        # A leader in epoch 0 has no older epoch; the partition with elections takes two brokers.
+        # A leader in epoch 0 has no older epoch; the partition with elections takes two brokers, and raises UndecidedError
+        # where nothing could be elected.
         partition = fixtures.log() if fixtures.log().epoch > 0 else fixtures.epochs()
-        if partition.epoch == 0:
-            raise UndecidedError("no leader epoch is older than 0, and none was elected")
         for older_epoch in range(partition.epoch):
             yield _expect_error(partition, make_request, older_epoch)
 

@@ -118,7 +118,10 @@ def learn(path: ProofPath, s: ClusterState) -> ClusterState:
         return z3.And(e >= 0, e < epoch)
 
     def lowers(e: Any) -> Any:
-        """State that b is an ISR member whose last fetch in epoch e bounds what e's leader can commit: b sends no more."""
+        """State that b, an ISR member, lowers what e's leader can commit, to the highest offset that b asked for in epoch e.
+
+        It sends no more in e, and no other member has bounded e below that.
+        """
         return z3.And(earlier(e), s.isr(e, b), s.leader(e) != b, z3.Or(z3.Not(s.capped(e)), s.asked(e, b) <= s.cap(e)))
 
     def led(e: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The steps of a registration: those of the controller, which write a version, and those of the brokers.
+"""The steps of a registration: those of the controller, nearly all of which write a version, and those of the brokers.
 
 A step takes a path, the run of the lemma that the step keeps the invariant, and a state `s`; it returns the next state. What
 it leaves open is a fresh integer or set on the path: a broker, an epoch, a version. It assumes what must hold for the step
@@ -125,7 +125,7 @@ def commit(path: ProofPath, s: RegistrationState) -> RegistrationState:
 LEADER_STEPS = (learn, hear_isr, hear_minimum, propose, catch_up, commit)
 
 
-# The controller: each step writes a version of the registration with the ELR that follows from the rule.
+# The controller: a step that changes the registration writes a version of it, with the ELR that follows from the rule.
 
 
 def no_broker(_: Any) -> Any:

@@ -16,7 +16,8 @@ Terms of this file
   in the order; it *fits*, or breaks a rule of the protocol, or names a value that the replica has not.
 - A leader *counts* a fetch when it records its fetch offset as the log end of that follower.
 - The *cause* of a raise of the high watermark is the row that allowed it. A raise is *due* when the rule leaves no choice.
-- A row that only *observes* changes nothing: it shows somebody what the replica has.
+- A row that only *observes* leaves the replica as it is: it shows what that has. (It ends the time in which a raise may
+  still be credited to a row before it.)
 - A broker's *column* is its position among the brokers that the steps name; sets of brokers are bit masks of columns.
 
 Rules of this file
@@ -853,10 +854,11 @@ class _Search:
         yield from before_due_raise if due else last_resort
 
     def _fitting(self, point: _Point, due: bool) -> tuple[list[Choice], ...]:
-        """Return the rows that may come next and fit, in four lists of choices.
+        """Return the rows that may come next, in four lists of choices.
 
-        They are rows that change the replica; rows that only observe it; the last resort, for where nothing else leads on;
-        and rows that may stand between a fetch and the raise that it left `due` (whether there is one now).
+        They are rows that fit and change the replica; rows that fit and only observe it; of those that do not fit the last
+        resort, for where nothing else leads on; and rows that may stand between a fetch and the raise that it left `due`
+        (whether there is one now).
         """
         rows, replica = self.rows, point.replica
         changing: list[Choice] = []
@@ -884,7 +886,8 @@ class _Search:
                 # A fetch at the offset that was counted before changes nothing either.
                 if row.kind < SKIPPED and after != replica:
                     changing.append((at, after))
-                # Between a cause and its raise nothing may be shown.
+                # Before a raise that is due nothing may be shown. A SKIPPED line is the broker's own: it shows nobody
+                # anything. A raise that need not come is given up by what shows the old value (`take`).
                 elif not due or row.kind == SKIPPED or at in self.given_up:
                     observing.append((at, after))
         return changing, observing, last_resort, before_due_raise

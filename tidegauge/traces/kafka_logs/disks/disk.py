@@ -96,7 +96,7 @@ def _parsed(
         # The columns of a trace hold 64-bit integers: a damaged number must not overflow there.
         if _ENDLESS.search(text) is None:
             return parse(text, label)
-        problems.append(Problem(label, None, "offsets and epochs below 2^62", "a number of 19 digits", do))
+        problems.append(Problem(label, None, "offsets and epochs of at most 18 digits", "a longer number", do))
     except (OSError, ValueError) as error:
         seen = str(error.strerror) if isinstance(error, OSError) and error.strerror else type(error).__name__
         problems.append(Problem(label, None, "a checkpoint file", seen, do))
@@ -380,7 +380,10 @@ def beyond_the_lines(node: Node, controller: Node | None) -> Iterator[Gap]:
 
 
 def _latest_epoch_of_role(node: Node, tp: str) -> int | None:
-    """Return the latest leader epoch in which a replica had a role: its cache has no later one. None if it had none."""
+    """Return the latest leader epoch in which a replica had a role, None if it had none.
+
+    Unless lines are missing, its cache has no later one.
+    """
     return max((epoch for step, epoch in _epochs(node, tp) if step.name in ("BecomeLeader", "BecomeFollower")), default=None)
 
 

@@ -6,8 +6,9 @@ Rules of this file
 
 1. A dump names the partition by the path that it dumps (`Dumping /data/x-0/00000000000000000000.log`), and no node; nor does
    a checkpoint. The name of the file says it (`broker-1-dump.txt`), or the folder (`n1/`), or meta.properties beside it.
-2. A dump has the header of each batch: offsets, leader epoch, whether the checksum is right. It is read as the segment is
-   (segment_files.py), up to the first batch that is not valid. It may be a part of the log: it does not show the log end.
+2. A dump has the header of each batch (of old releases the records only): offsets, leader epoch, whether the checksum is
+   right. It is read as the segment is (segment_files.py), up to the first batch that is not valid. It may be a part of the
+   log: it does not show the log end.
 3. Two dumps of one segment of one node may be of different times: the second one is left out.
 """
 
@@ -119,8 +120,9 @@ class Dumps:
             first, last = int(batch["first"]), int(batch["last" if of_batches else "first"])
             epoch = _EPOCH.search(text)
             # A recovery stops at a batch that is damaged, or whose offsets go back.
-            fault = "a batch that is not valid" if _INVALID.search(text) else f"offset {first}" if first < end else ""
-            if fault or last >= LARGEST:
+            fault = "a batch that is not valid" if _INVALID.search(text) else ""
+            if fault or first < end or last >= LARGEST:
+                fault = fault or f"offsets {first} to {last}"
                 do = "the dump is read up to there, as a broker that recovers would read the log"
                 self.problems.append(Problem(label, number, f"a valid batch from offset {end} on", fault, do, lost=1))
                 return
@@ -145,7 +147,7 @@ def _segments(path: Path, label: str, problems: list[Problem]) -> Iterator[_Segm
         for text in block.decode("utf-8", "replace").removesuffix("\n").split("\n"):
             number += 1
             dumping = _DUMPING.match(text)
-            if dumping is not None or text.startswith("Dumping "):
+            if text.startswith("Dumping "):
                 begun = True
                 if of_segment is not None:
                     yield of_segment

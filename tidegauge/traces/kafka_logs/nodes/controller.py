@@ -129,7 +129,10 @@ class Uncommitted:
             self._written.append((offset, len(self._undo)))
 
     def revert(self, committed: int) -> None:
-        """Undo the changes that were written behind the offset `committed`; those without a written offset stay."""
+        """Undo the changes that were written behind the offset `committed`.
+
+        Those without a written offset stay: a write that is not in the log by its line is not known to be lost.
+        """
         number_committed = max((count for offset, count in self._written if offset <= committed), default=0)
         number_written = self._written[-1][1] if self._written else 0
         for undo in reversed(self._undo[number_committed:number_written]):
@@ -289,6 +292,7 @@ class LoggedController:
     def renounced(self, parsed: ParsedLine) -> None:
         """Take the line that it gives up its leadership: undo what it wrote and no majority has (rule 6)."""
         self._withdrawn.clear()
+        # What undoes a step puts it into `_withdrawn`.
         self._uncommitted.revert(parsed.number("offset"))
         if self._withdrawn:
             self.broker.steps[:] = [step for step in self.broker.steps if step not in self._withdrawn]

@@ -24,9 +24,6 @@ from tidegauge.traces.kafka_logs.nodes.logged_broker import (
 from tidegauge.traces.kafka_logs.parsing.lines import Line, clock
 from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine, fetch_line
 
-# Gaps: where lines are missing from the logs of a node, of which logger, and how that is known.
-
-
 BEFORE_ALL_LINES, AFTER_ALL_LINES = (-1, -1), (1 << 60, 1 << 60)
 """Before the first line of a node, and after its last one."""
 
@@ -542,9 +539,9 @@ def _differs(expected: int | None, seen: int, name: str, tp: str, logger: str = 
 
 
 def clock_set_back(node: int, runs: Sequence[Sequence[Line]]) -> Iterator[Gap]:
-    """Yield a gap if the clock of a node was set back, as lines of one thread show: from there to the end of its log.
+    """Yield a gap if the clock of a node was set back, as lines of one thread show.
 
-    `runs` are the lines of each process.
+    It goes from the first line whose time is repeated to the end of the log. `runs` are the lines of each process.
     """
     # By file and thread.
     latest: dict[tuple[str, str], int] = {}

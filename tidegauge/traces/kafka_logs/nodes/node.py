@@ -342,16 +342,17 @@ def _next_start(runs: Sequence[Sequence[Line]]) -> bool | None:
 def changes_reported(node: Node) -> tuple[int, int, int]:
     """Return the key by which the controller to read is chosen among nodes: the one with the largest key.
 
-    First how many different partition changes its lines have; then how many processes it had, negative, as each replays the
-    changes of the one before it; then how many proposals it accepted, which only the active controller prints.
+    First how many different partition changes its lines have; of two with the same the one with fewer processes, as each
+    replays the changes of the one before it; then how many proposals it accepted, which only the active controller prints.
     """
     changes = set()
     accepted = processes = 0
     for line in node.lines:
         if line.logger == "ReplicationControlManager":
             if "partition" in line.message:
-                # Without the prefix `[QuorumController id=3] `.
-                changes.add(hash(line.message.partition("] ")[2]))
+                # Without the prefix `[QuorumController id=3] `, which the lines of a metadata dump do not have.
+                prefix, _, change = line.message.partition("] ")
+                changes.add(hash(change if prefix.startswith("[") else line.message))
             accepted += "has altered ISR" in line.message
         processes += line.message.startswith("Registered signal handlers")
     # One more if lines that are not in memory had changes (passes.py): then it has some, even if the lines here have none.

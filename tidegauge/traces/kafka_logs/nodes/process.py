@@ -36,6 +36,9 @@ END = 1 << 60
 """After every line of a process."""
 DEFAULT_MIN_ISR = 1
 """min.insync.replicas of a topic that was made without one: Kafka's default, as no line shows another one of the broker."""
+_SETS_LEADER_EPOCH = frozenset({"Start", "BecomeLeader", "BecomeFollower", "LeaderAppend"})
+"""Steps that show in which leader epoch the replica is."""
+
 AFTER_LINES = END - 1
 """The line index of steps that a process made after its last line and before its end."""
 MUST_HAVE_SENT, SHOWN_BY_DISK, MUST_HAVE_ANSWERED = 1, 2, 3
@@ -350,12 +353,16 @@ class ProcessRun:
         return (self.number, self.index(time), 1, time)
 
     def mark(self, steps: Sequence[LoggedStep]) -> None:
-        """Learn from the steps of the server log at which line the leader epoch of each replica changes; -1: before any."""
-        changing = (step for step in steps if "leader_epoch" in step.fields or step.name == "Start")
+        """Learn from the steps of a node at which line the leader epoch of each replica changes.
+
+        From index -1 on, before any line, it is unknown.
+        """
+        # Of its role only: an entry of its epoch cache has the epoch of records, a change of the controller is not read yet.
+        changing = (step for step in steps if step.name in _SETS_LEADER_EPOCH)
         for step in sorted((step for step in changing if step.run == self.number), key=lambda step: step.place):
             before = self._epochs.setdefault(step.tp, [(-1, None)])[-1][1]
             # A replica that starts has read no metadata, even if one of that name was there before.
-            epoch = None if step.name == "Start" else step.fields.get("leader_epoch", before)
+            epoch = None if step.name == "Start" else step.fields.get("leader_epoch")
             if epoch != before:
                 self._epochs[step.tp].append((step.line_index, epoch if isinstance(epoch, int) else None))
 

@@ -3,7 +3,8 @@
 Rules of this file
 
 1. A record becomes the line that a controller prints as it replays it (patterns.py), at its place in the dump: so a dump is
-   read as a controller's log is, alone or with the logs of brokers. Its time is when the record was created.
+   read as a controller's log is, alone or with the logs of brokers. Its time is when the record was created, or that of a
+   record before it if that is later.
 2. A change record has the fields that change. A leader in it raises the leader epoch, also one that stays; every change
    raises the partition epoch (PartitionRegistration#merge).
 3. The metadata log has no holes. Where offsets are missing, lines of the dump are, and a Problem says so; a change of a
@@ -54,7 +55,7 @@ class _Replay:
         self.partitions: dict[tuple[str, int], _Registered] = {}
         """By topic id and number of the partition."""
         self.nodes: set[int] = set()
-        """The brokers that records name."""
+        """The brokers that registrations of brokers and partitions name."""
 
     def lines(self, record: str, data: dict[str, Any]) -> Iterator[tuple[str, str]]:
         """Apply a record of type `record` with the fields `data`; yield the lines that a controller prints as it replays it.

@@ -141,13 +141,16 @@ def fetch_line(request: str) -> FetchLine:
 
 
 def session_of(request: str) -> tuple[int, int]:
-    """Return (session id, session epoch) of a fetch: id 0 without a session, epoch 0 for a full fetch, -1 for the last."""
+    """Return (session id, session epoch) of a fetch: id 0 without a session, epoch 0 for a full fetch, -1 for the last.
+
+    A line that was cut off before them counts as a full fetch without a session.
+    """
     metadata = _METADATA.search(request)
     session = metadata["session"] if metadata else "INVALID"
     epoch = metadata["epoch"] if metadata else "INITIAL"
     return (
         0 if session == "INVALID" else int(session),
-        {"INITIAL": 0, "FINAL": -1}.get(epoch, -1) if epoch.isalpha() else int(epoch),
+        {"INITIAL": 0, "FINAL": -1}[epoch] if epoch.isalpha() else int(epoch),
     )
 
 

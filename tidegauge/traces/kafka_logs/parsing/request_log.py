@@ -14,7 +14,7 @@ Rules of this file
 3. Fetch requests of version 13 and later name topics by id only; sessions leave out what did not change, in both
    directions (KIP-227). `Sessions` adds what was left out.
 4. Fetches of the metadata log are Raft's (KIP-595): they are skipped.
-5. What Kafka's JSON lacks is unknown; what is not JSON becomes a Problem.
+5. What a response leaves out is unknown (None), a field that its version lacks is -1; what is not JSON becomes a Problem.
 6. A session counts its requests. After a missing one nothing is added: what it changed is unknown.
 """
 
@@ -161,7 +161,11 @@ class LoggedResponse(NamedTuple):
 
     @property
     def diverging(self) -> bool:
-        """Whether the response has a diverging epoch, which makes the follower truncate (KIP-595)."""
+        """Whether the response has a diverging epoch, which makes the follower truncate (KIP-595).
+
+        FetchResponse#isDivergingEpoch asks for the epoch. An end without one is no response of Kafka's: the judge is to see
+        it.
+        """
         return self.div_end >= 0 or self.div_epoch >= 0
 
 
@@ -304,7 +308,11 @@ def _partition_request(part: Mapping[str, Any]) -> PartitionRequest:
 
 
 def _partition_response(part: Mapping[str, Any]) -> LoggedResponse:
-    """Return what the JSON of a fetch response has of one partition."""
+    """Return what the JSON of a fetch response has of one partition: -1 where a version has no such field.
+
+    Without a diverging epoch it is -1, too; a response without records has no size; versions below 4 have no last stable
+    offset.
+    """
     diverging = part.get("divergingEpoch") or {}
     return LoggedResponse(
         int(part["errorCode"]),

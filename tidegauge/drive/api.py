@@ -72,8 +72,8 @@ def drive(
     generation of the protocol, `release` a release of Kafka; one of them at most, without both it is the profile "safe".
     `graphs` names the graphs whose local steps are covered (None: those that the command covers), `walks` is the number of
     random walks from `seed`, `scenarios` adds the scenarios; `smoke` plays ten steps instead of all these. `timeout` is
-    after how many seconds without a line of output an adapter is considered hung. Raises TidegaugeError, and what a PythonBroker
-    raises.
+    after how many seconds without a line of output an adapter is considered hung. Raises TidegaugeError, and what a
+    PythonBroker raises.
 
     >>> import sys
     >>> import tidegauge as tg

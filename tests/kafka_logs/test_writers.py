@@ -14,7 +14,8 @@ from tidegauge.conformance.checking.verdicts import Verdict
 from tidegauge.traces.kafka_logs import read, read_all
 from tidegauge.traces.kafka_logs.capture import shipped
 from tidegauge.traces.kafka_logs.discovery.files import find_nodes
-from tidegauge.traces.kafka_logs.discovery.writers import own_id, thread_id
+from tidegauge.traces.kafka_logs.discovery.writers import by_writer, left_out, own_id, thread_id
+from tidegauge.traces.kafka_logs.parsing.lines import Line
 
 SOUND = "4.2.0/k-epoch-jump-control"
 ID, OTHER_ID = "HhPpDbsLQCqkVYGkSVHmWA", "QQQpDbsLQCqkVYGkSVHmWA"
@@ -115,6 +116,19 @@ def test_a_time_line_of_two_brokers_is_two_nodes(tmp_path: Path) -> None:
     assert [(problem.line, problem.lost) for problem in capture.problems if problem.lost] == [(1, 1)]
     assert check([tmp_path]).verdict is not Verdict.FAIL
     assert whose(tmp_path) == {1: None, 2: 1, 3: 2, 4: 2, 5: 1}
+
+
+def test_the_requests_of_a_node_that_only_their_thread_names_are_not_anothers() -> None:
+    """A controller whose server.log is lost: its request log lies in the file of a broker, some of whose lines name nobody."""
+    texts = ((leads(1, 5), "main"), ("Completed request:{}", "data-plane-kafka-network-thread-100-CONTROLLER-PLAINTEXT-1"))
+    lines = [
+        Line("both.log", at, at, thread, text, "logger") for at, (text, thread) in enumerate((*texts, (SIGNALS, "main")), 1)
+    ]
+    written = by_writer(lines, {})
+    assert {node: [line.number for line in of_node] for node, of_node in written.by_node.items()} == {1: [1]}
+    assert [line.number for line in written.unknown] == [2, 3]
+    (problem,) = left_out("both.log", written.unknown, written.by_node)[:1]
+    assert "which node wrote them" in problem.expected
 
 
 def test_a_pod_tells_the_node_of_its_lines(tmp_path: Path) -> None:

@@ -192,6 +192,9 @@ def ack(**fields: Any) -> Event:
         (ack(acks=-1, error=0), set(), 1),
         (ack(acks=-1, rec_end=1), set(), 1),
         (ack(rec_end=1, error=0), set(), 1),
+        # One of the two rules out that it promises anything.
+        (ack(rec_end=1, error=6), set(), 0),
+        (ack(acks=1, rec_end=1), set(), 0),
     ],
 )
 def test_an_acknowledgement_waits_for_the_high_watermark(event: Event, rules: set[str], undecided: int) -> None:

@@ -46,10 +46,12 @@ class BrokerFormat(TranscriptFormat[BrokerCase]):
         return TranscriptNode(self, capabilities, str(head["profile"]), fields)
 
     def recorded(self, node: TranscriptNode[BrokerCase], line: Any) -> Recorded[BrokerCase]:
-        """Read a case and its reports from a line. Raises ValueError if a step or the number of reports is wrong."""
+        """Read a case and its reports from a line. Raises ValueError for a wrong step, opening or number of reports."""
         opening, path, reports_as_lists = line
         case = BrokerCase(Opening(*frozen(opening)), frozen(path))
-        if not all(map(is_step, case.path)) or not is_integers(case.opening.peers):
+        if not is_integers((*case.opening.peers, case.opening.min_insync_replicas)):
+            raise ValueError("an opening that the contract does not have")
+        if not all(map(is_step, case.path)):
             raise ValueError("a step that the contract does not have")
         # One more than steps: that of the opening.
         if len(reports_as_lists) > len(case.path) + 1:

@@ -105,8 +105,8 @@ def _path_text(case: CaseT, last_reported: int, reference: Reference[CaseT, Any]
 
 
 MOST_EXPECTED = 5_000
-"""How many expectations are remembered. The paths of a cover lie side by side: with a thousand the reference takes 49 % of
-their steps, with all of them 46 %. Without the tree holding a release's transcript against its profile takes 1.6 times as
+"""How many expectations are remembered. The paths of a cover lie side by side: even with a thousand the reference takes 49 %
+of their steps, with all of them 46 %. Without the tree holding a release's transcript against its profile takes 1.6 times as
 long (8,663 paths of 4.4.0: 6.3 s of processor time, not 3.9 s)."""
 
 

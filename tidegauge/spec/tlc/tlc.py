@@ -193,6 +193,7 @@ def _run(
             watch = _Watch(process, limits.seconds, stop)
             threading.Thread(target=watch.run, daemon=True).start()
             try:
+                # `on_line` runs in a thread of its own: if it raises there, `_end` stops TLC, and so this block.
                 with printed(work, on_line, partial(_end, process)) if on_line else contextlib.nullcontext():
                     transcript = read_transcript(process.stdout or ())
                     is_killed_at_end = transcript.over and not limits.until_exit

@@ -121,11 +121,12 @@ def learn_from_skipped_lines(reading: Reading) -> None:
 def choose_controller(reading: Reading) -> None:
     """Choose the controller: the node whose lines have most partition changes, None if no node has any.
 
-    All controllers of a quorum replay the same records, and print each change: two would report every change twice.
+    All controllers of a quorum replay the same records, and print each change: two would report every change twice. Of those
+    with as many changes it is the first by `changes_reported`, then the one with the lowest id.
     """
-    changes = {node.id: changes_reported(node) for node in reading.nodes}
-    best = max(reading.nodes, key=lambda node: (*changes[node.id], -node.id), default=None)
-    number_of_changes = changes[best.id][0] if best is not None else 0
+    keys = {node.id: changes_reported(node) for node in reading.nodes}
+    best = max(reading.nodes, key=lambda node: (*keys[node.id], -node.id), default=None)
+    number_of_changes = keys[best.id][0] if best is not None else 0
     reading.controller = best if number_of_changes else None
 
 

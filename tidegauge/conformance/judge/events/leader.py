@@ -237,7 +237,7 @@ def produce_ack(st: s.State, b: int, acks: int, end: int, epoch: int, error: int
     # Only an acknowledgement of acks=all promises that the record is committed.
     if error != NONE or acks != -1 or end == UNKNOWN:
         # Undecided only where it may be one: an error or other acks promise nothing.
-        if error == UNKNOWN or acks == UNKNOWN or (error == NONE and acks == -1):
+        if error in (NONE, UNKNOWN) and acks in (-1, UNKNOWN):
             undecided(st, RULE.ACK_01, 1 << field.ACKS | 1 << field.ERROR | 1 << field.REC_END)
         return
     hw = st[s.REPLICAS + b, s.HW]

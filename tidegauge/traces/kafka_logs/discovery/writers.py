@@ -94,7 +94,9 @@ def by_writer(lines: Sequence[Line], sources: Mapping[str, Sequence[Line]]) -> W
     """Divide the lines of one file by the node that wrote them; `sources` are lines by writer, where wrappers name it."""
     own_ids = [own_id(line.message) for line in lines]
     ids = {node for node in own_ids if node is not None}
-    if len(ids) < 2 and sum(map(bool, sources)) < 2:
+    # A node of which the file has requests only is named by its threads alone.
+    of_threads = {node for thread in {line.thread for line in lines} if (node := thread_id(thread)) is not None}
+    if len(ids | of_threads) < 2 and sum(map(bool, sources)) < 2:
         # One node, or none, and no two writers. Lines without an id are of the node that the others name: `main` and the log
         # itself name none.
         return WrittenLines({node: list(lines) for node in ids}, [] if ids else list(lines))
@@ -182,10 +184,11 @@ def matters(line: Line) -> bool:
 def left_out(label: str, unknown: Sequence[Line], ids: Iterable[int]) -> list[Problem]:
     """Return a problem for each of the lines `unknown` that matters: it may be of any of the nodes `ids`."""
     problems: list[Problem] = []
-    which = ", ".join(map(str, sorted(ids)))
+    # One: threads name another, of which nothing else is there.
+    which = "which node" if len({*ids}) < 2 else f"which of the nodes {', '.join(map(str, sorted(ids)))}"
     for line in unknown:
         if matters(line):
-            expected = f"lines that say which of the nodes {which} wrote them: themselves, or by their thread, pod or host"
+            expected = f"lines that say {which} wrote them: themselves, or by their thread, pod or host"
             do = "the line is left out; give the logs of each node in a file of its own, or with its pod or host"
             note(Problem(label, line.number, expected, "a line that says none", do, lost=1), problems)
     return problems

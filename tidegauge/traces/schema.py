@@ -380,7 +380,8 @@ def unnamed_profile(line: Mapping[str, Any]) -> str:
 def fault(line: Mapping[str, Any]) -> tuple[str, str] | None:
     """Return what the first wrong key of a Config line should have been, and what it is; None if all are right.
 
-    A key that is left out is right, but for `nodes`. Keys that this version does not know are not looked at.
+    A key that is left out is right, but for `nodes`. Of those in `extra` two are looked at; a flag there counts only as an
+    explicit true or false, and any other value as none.
     """
     nodes = line.get("nodes")
     if not isinstance(nodes, list) or not nodes or not all(map(is_int, nodes)) or len(set(nodes)) != len(nodes):
@@ -388,7 +389,7 @@ def fault(line: Mapping[str, Any]) -> tuple[str, str] | None:
     if len(nodes) > MOST_NODES:
         return f"at most {MOST_NODES} nodes", str(len(nodes))
     # A key, whether its value is right, and what it should be.
-    for key, right, name in (
+    for key, right, form in (
         ("min_isr", lambda value: is_int(value) and 1 <= value <= MOST_MEMBERS, f"an integer from 1 to {MOST_MEMBERS}"),
         ("profile", lambda value: isinstance(value, str), "a text"),
         ("lag_rule", lambda value: isinstance(value, bool), "true or false"),
@@ -398,7 +399,7 @@ def fault(line: Mapping[str, Any]) -> tuple[str, str] | None:
         (GAPS, _gaps, "a list of [event, event, what is missing]"),
     ):
         if key in line and not right(line[key]):
-            return f'"{key}" to be {name}', shown(line[key])
+            return f'"{key}" to be {form}', shown(line[key])
     return None
 
 

@@ -1,13 +1,13 @@
 """Read what a path holds into batches of traces that the judge can take.
 
-A path holds parts, one for each cluster. A part yields its batches as they are read; its findings (problems, what is
-missing) are complete after the last one. A batch is some traces with one config: as columns, a row per event
-(traces.columns), and, where they were read as such, as events.
+A path holds parts, one for each cluster or file of traces. A part yields its batches as they are read; its findings
+(problems, what is missing) are complete after the last one. A batch is some traces with one config: as columns, a row per
+event (traces.columns), and, where they were read as such, as events.
 
 Rules of this file
 
-1. Content decides what a path is, not its name: a directory is a set of broker logs, a file that begins like Parquet is
-   Parquet, one whose lines are a broker's is a log, everything else is NDJSON.
+1. Content decides what a file is, not its name: one that begins like Parquet is Parquet, one whose lines are a broker's is a
+   log, nearly everything else is NDJSON. A directory is a set of broker logs, or of files of traces by their endings.
 2. A large NDJSON file is read as columns; `by_line` reads it again line by line, to give the line of a failure.
 3. Bad input never stops the rest: it is set aside and reported with file and line.
 """
@@ -128,7 +128,7 @@ def open_input(path: str | PathLike[str]) -> Iterator[InputSource]:
 
 
 class InputPart(NamedTuple):
-    """What a path holds of one cluster. `name` and `kind` are for reports."""
+    """What a path holds of one cluster, or a file of traces in it. `name` and `kind` are for reports."""
 
     name: str
     kind: str
@@ -234,7 +234,8 @@ def _ndjson(source: InputSource, problems: list[Problem], span: Span | None) -> 
     path, name = source
     large = span is not None or (path.is_file() and path.stat().st_size >= AT_ONCE_FROM and not has_long_line(path))
     columns_batches = read_at_once(read_span(path, span)) if large else None
-    # None: some line is not as expected. Only reading line by line shows which one, and what is lost with it.
+    # None: the file is small or has a long line, or some line is not as expected. Only reading line by line shows which one,
+    # and what is lost with it.
     if columns_batches is None:
         if span is not None:
             raise NotSeparableError

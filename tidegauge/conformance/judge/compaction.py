@@ -139,11 +139,13 @@ REGISTRATIONS_AT_ONCE = 16
 
 
 def room_for_a_term(st: s.State) -> None:
-    """Make room for one more term. Sets OVERFLOW if the table stays full."""
+    """Make room for one more term. Sets OVERFLOW if the table stays full and can become larger."""
     if st[s.PARTITION, s.TERMS] % TERMS_AT_ONCE == 0:
         compact_terms(st, all_past_epoch(st))
     if st[s.PARTITION, s.TERMS] == st[s.PARTITION, s.PAST_ROOM]:
-        # OVERFLOW makes the caller judge the trace again in a larger table; in the largest, half of the terms are lost.
+        # The term needs a row in any case, so the older half goes. OVERFLOW makes the caller judge the trace again in a
+        # larger table; in the largest, these terms are lost. (Room is a multiple of TERMS_AT_ONCE: a full table was just
+        # compacted.)
         if st[s.PARTITION, s.PAST_ROOM] < s.MOST_PAST:
             st[s.PARTITION, s.OVERFLOW] |= s.PAST_FULL
         for _ in range(st[s.PARTITION, s.PAST_ROOM] // 2):
@@ -151,7 +153,7 @@ def room_for_a_term(st: s.State) -> None:
 
 
 def room_for_a_registration(st: s.State) -> None:
-    """Make room for one more registration. Sets OVERFLOW if the table is full, or stays nearly full.
+    """Make room for one more registration. Sets OVERFLOW if the table stays full, or nearly, and can become larger.
 
     Nothing can be removed that a lagging broker has not acted on yet, so this is tried again after a few more registrations.
     """

@@ -273,20 +273,21 @@ def _deliverable(session: Session, receiver: int) -> list[tuple[str, Label]]:
 
 @directive("lose FOLLOWER [from=BROKER]", "lose b2")
 def _lose(session: Session, words: Words) -> list[str]:
-    """Lose a response in flight; the follower sends its request again."""
+    """Lose a response in flight: of the first leader that has one, unless from= names it. The follower asks anew."""
     follower = words.broker(session)
     sender = words.option("from", "")
     for leader, message in enumerate(session.cluster.network[follower]):
         if isinstance(message, RESPONSES) and sender in {"", broker_name(leader)}:
             return session.take(("LoseResponse", follower, leader))
-    raise UsageError(f"lose: expected a response in flight to {broker_name(follower)}, seen none")
+    whose = f" from {sender}" if sender else ""
+    raise UsageError(f"lose: expected a response in flight to {broker_name(follower)}{whose}, seen none")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Processes, ISR, elections
 
 
-@directive("crash BROKER [hw=CHECKPOINT] [disk=lost]", "crash b2 hw=1")
+@directive("crash BROKER [hw=CHECKPOINT] [leo=LOG_END] [disk=lost]", "crash b2 hw=1")
 def _crash(session: Session, words: Words) -> list[str]:
     """Crash a process; its high watermark checkpoint may be old, and with ELR the end of its log may be lost."""
     if session.has_whole_controller:

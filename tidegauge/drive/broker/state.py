@@ -28,7 +28,7 @@ from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.impl.server.replica_manager import DelayedFetch
 from tidegauge.impl.storage import log as log_
 
-NO_LIMIT = -1
+LAGS_AT_ONCE = -1
 """replica.lag.time.max.ms: below any time, so nobody who is behind has caught up in time."""
 
 
@@ -93,7 +93,7 @@ def opened(
     opening: Opening, profile: Profile = FETCH_TRUNCATION, rules: Rules | None = None, wrong_step: WrongStep | None = None
 ) -> ReferenceBroker:
     """Return an empty replica of a broker that has read no metadata. `rules` None: the right ones."""
-    setup = Setup(rules or Rules(), profile, opening.min_insync_replicas, replica_lag_time_max_ms=NO_LIMIT)
+    setup = Setup(rules or Rules(), profile, opening.min_insync_replicas, replica_lag_time_max_ms=LAGS_AT_ONCE)
     return ReferenceBroker(setup, opening, wrong_step=wrong_step)
 
 

@@ -258,8 +258,8 @@ class AlterPartitionStep(ControllerStep):
         if rng.random() < 0.05:
             isr = rng.sample(FOUR, 2)
         sender = registration.leader if has_leader and rng.random() < 0.95 else rng.choice(FOUR)
-        # 1 in 4 % of the draws each: by how much the broker epoch, the leader epoch and the partition epoch are too low, and
-        # by how much the last one is too high.
+        # Each is 1 in 4 % of the draws, else 0: by how much the broker epoch, the leader epoch and the partition epoch are
+        # too low, and by how much the last one is too high.
         broker_lag, leader_lag, partition_lag = (int(rng.random() < 0.04) for _ in range(3))
         ahead = int(rng.random() < 0.04)
         epochs = registration.leader_epoch - leader_lag, registration.partition_epoch - partition_lag + ahead

@@ -188,7 +188,7 @@ def _about(
 def _comments(
     difference: Difference[Any] | None, reference: BrokerReference | ControllerReference, release: str
 ) -> Mapping[int, Sequence[str]]:
-    """Return the comment before the step that differs, by the step's number: both reports side by side. Without one none."""
+    """Return the comment before the step that differs, by its number: both reports side by side; {} without a difference."""
     if difference is None:
         return {}
     # All fields that there are: `everything` is the capabilities of a node that has them.

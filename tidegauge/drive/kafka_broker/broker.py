@@ -46,7 +46,7 @@ HIGH_WATERMARKS, LOG_STARTS = "replication-offset-checkpoint", "log-start-offset
 
 HEARTBEAT_MS = 20
 HOUR_MS = 3_600_000
-NO_LIMIT_MS = -2
+LAGS_AT_ONCE_MS = -2
 """Before any time: a negative period or age (rule 2)."""
 NEVER_MS = (1 << 31) - 1
 """The longest that a setting of 32 bits can be."""
@@ -101,9 +101,9 @@ def broker_properties(controller_port: int, *, moved_clock: bool) -> Mapping[str
         # A heartbeat carries the metadata offset that was applied: a step waits for the next one, all slots for the same.
         "broker.heartbeat.interval.ms": HEARTBEAT_MS,
         "broker.session.timeout.ms": HOUR_MS,
-        "replica.lag.time.max.ms": NO_LIMIT_MS,
+        "replica.lag.time.max.ms": LAGS_AT_ONCE_MS,
         # A fetch to a peer is held for as long as the path takes.
-        "replica.fetch.wait.max.ms": NO_LIMIT_MS,
+        "replica.fetch.wait.max.ms": LAGS_AT_ONCE_MS,
         "replica.fetch.backoff.ms": 1,
         "replica.fetch.min.bytes": 1,
         "replica.socket.timeout.ms": HOUR_MS,

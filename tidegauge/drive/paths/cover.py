@@ -256,7 +256,8 @@ def response_to_overtaken(state: ReferenceBroker) -> Step:
     """Return the controller's response to a proposal that metadata has overtaken: accepted, or refused."""
     partition, proposal = state.broker.partition, state.proposal
     # The metadata may be the proposal's own effect, which then came before the response; else the controller refuses the
-    # proposal, for it names an earlier partition epoch.
+    # proposal, for it names an earlier partition epoch (or leader epoch). Which error it is makes no difference: a leader
+    # ignores the response to a proposal that metadata has overtaken.
     is_done = proposal is not None and partition.is_leader and partition.state.isr == proposal.isr
     # In another leader epoch the same ISR is not the proposal's effect.
     if is_done and proposal is not None and partition.leader_epoch == proposal.leader_epoch:

@@ -188,9 +188,9 @@ def cases_beside_covers(
 
 
 def _lacking(capabilities: Capabilities) -> list[str]:
-    """Return a line with the steps that a broker cannot be given, and one with the fields that it does not report, if any.
+    """Return a line with the steps and extras that a broker cannot be given, and one with the fields it does not report.
 
-    Both cost coverage.
+    Each if there are any: both cost coverage.
     """
     lines = []
     cannot = [name for name in (*STEPS, *EXTRAS) if name not in capabilities.can]

@@ -110,7 +110,10 @@ class Fixtures:
         return self.log().elsewhere(f"{self._prefix}-absent", UUID(int=0xAB5E27))
 
     def _shared(self, name: str, create: Callable[[], ProbePartition]) -> ProbePartition:
-        """Return the fixture called `name`, which `create` makes at its first use. Raises UndecidedError if that failed."""
+        """Return the fixture called `name`, which `create` makes at its first use.
+
+        Raises UndecidedError if that failed, NotOfferedError if the broker does not offer a request that it takes.
+        """
         # A failure is remembered as well: rule 2 of this file.
         if name not in self._shared_fixtures:
             try:

@@ -367,7 +367,7 @@ class Topics:
         return self._connections[node]
 
     def _check_named(self, brokers: list[WireMessage]) -> None:
-        """Raise NoResponseError unless Metadata names a broker at the place that the user named, or others may be used."""
+        """Raise NoResponseError if Metadata names brokers, but none at the user's place, and others may not be used."""
         # Whoever listens at the other places may be somebody else's broker: nothing may be written to it.
         named = [(broker["host"], broker["port"]) for broker in brokers]
         if named and not self._follow_metadata and not any(map(self._is_users_place, named)):

@@ -1,4 +1,4 @@
-"""The test cases of a broker: ten steps, scenarios, paths by graph and action, walks, rules.
+"""The test cases of a broker: ten steps, scenarios, paths by graph and action, refusals, distinguishing paths, walks, rules.
 
 A test case has an id, such as "graph/two/HandleFetch", and is a list of paths that the broker is taken through (BrokerCase
 is one of these paths), or a rule of the catalog. It fails where the broker reports something else than the reference.

@@ -1,7 +1,8 @@
 """What a change has changed: two builds are taken through the same paths, and compared with each other.
 
 The baseline is the build without the change. What a build did is kept as a transcript: a `TranscriptNode` that reports it
-again. A difference that is shrunk has the shortest path on which it still shows.
+again. A change is all differences with the same causes: the known bugs and switches that make one build do what the other
+did (compare.py). A difference that is shrunk has the shortest path found on which it still shows.
 
 Rules of this file
 
@@ -78,7 +79,7 @@ def _shrunk_change(
 
 
 def markdown(comparison: Comparison[Any]) -> str:
-    """Return a comparison as Markdown: a heading, a table of the changes, then each change as text, folded out.
+    """Return a comparison as Markdown: a heading, a table of the changes, each change as text, and the number of steps.
 
     Without a change a sentence stands in their place.
     """

@@ -163,8 +163,9 @@ class StdioNode:
         """The capabilities in the program's handshake; starts the program to get it. Raises DrivenProgramError."""
         if self._capabilities is None:
             self._start()
+        # It runs, but its handshake was refused when it was first asked for.
         if self._capabilities is None:
-            raise lines.DrivenProgramError("the driven program: expected a handshake, seen none")
+            raise lines.DrivenProgramError("the driven program: expected a handshake, seen one that was refused")
         return self._capabilities
 
     def __enter__(self) -> "StdioNode":

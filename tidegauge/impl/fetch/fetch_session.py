@@ -101,7 +101,7 @@ class SessionResponse(NamedTuple):
 # Rules of this part
 #
 # 1. There are max.incremental.fetch.session.cache.slots slots. When they are taken, a new session drives out one that was
-#    not used for two minutes; else the least of those it may drive out, if that is no better than itself.
+#    not used for two minutes; else the least of those it may drive out, if that is worse than itself.
 # 2. A follower's session is better than a consumer's, then more partitions are better than fewer. A session is safe from its
 #    equals until it is used more than two minutes after it was made; a consumer's is never safe from a follower's.
 # 3. Kafka draws session ids at random; here they rise, so that none comes back.
@@ -406,8 +406,7 @@ def throttled_response(cache: FetchSessionCache, context: FetchContext, throttle
 #
 # 1. The thread says what it wants; the handler says what has to be sent: everything in a full request, afterwards what
 #    is new or changed, and what is forgotten.
-# 2. Answers are judged by `partitions`, the whole session, not by what the last request named (an article of Kafka 2.5
-#    reads the epoch from the response: it is the one kept here).
+# 2. Responses are judged by `partitions`, the whole session, not by what the last request named.
 # 3. A session error is no reason to wait: the next request opens another session. Only FETCH_SESSION_TOPIC_ID_ERROR counts
 #    as a failed request.
 # 4. Source: org.apache.kafka.clients.FetchSessionHandler, kafka.server.RemoteLeaderEndPoint#fetch, #buildFetch.
@@ -423,10 +422,11 @@ class FetchSessionHandler(NamedTuple):
 def build_session_fetch(
     handler: FetchSessionHandler, wanted: Fetches, *, uses_topic_ids: bool = True
 ) -> tuple[FetchSessionHandler, SessionFetch | None]:
-    """Build the next request for the partitions `wanted`, None if it would be empty. FetchSessionHandler.Builder#build.
+    """Build the next request for the partitions `wanted`. FetchSessionHandler.Builder#build.
 
-    A full request names all of them. An incremental one names new partitions first, then those that changed, in the order
-    they have in the session; and those to be forgotten. `handler.partitions` becomes the whole session.
+    It is None if the session has no partitions and nothing is to be forgotten. A full request names all of them. An
+    incremental one names new partitions first, then those that changed, in the order they have in the session; and those to
+    be forgotten. `handler.partitions` becomes the whole session.
     """
     metadata = handler.next_metadata
     if metadata.is_full:

@@ -197,7 +197,7 @@ def handle_alter_partition_response(
     Partition#handleAlterPartitionUpdate, #handleAlterPartitionError. States are compared by content, so an old response also
     matches an identical proposal that was made later.
     """
-    # Metadata of a new leader epoch has replaced the proposal meanwhile.
+    # Metadata has replaced the proposal meanwhile, of a new leader epoch or of this one (F3).
     if partition.state != proposed:
         return partition, False
     outcome = setup.rules.proposal_after(response.error)

@@ -5,14 +5,13 @@ models.toml: the outcome, the number of states, the length of a counterexample.
 
 Rules of this file
 
-1. A Comparison lists every way in which a result of TLC differs from the pins in models.toml.
+1. A PinComparison lists every way in which a result of TLC differs from the pins in models.toml.
 2. A model that must fail is right only if the named property fails, after the pinned number of states. Any other failure
    is a difference.
-3. TLC names no temporal property that is refuted, and none of another module: a model that must fail in this way checks
-   only that one.
-4. Numbers that vary with the machine or with the order of the search (seconds, states generated, the length of a run that
-   refutes liveness) are recorded and never compared; nor are the counts of a failing model, which depend on where TLC
-   stopped.
+3. TLC does not say which temporal property is refuted, nor which property of another module: a model that must fail in
+   this way checks only that one.
+4. Numbers that vary with the machine or with the order of the search (seconds, the length of a run that refutes liveness)
+   are recorded and never compared; nor are the counts of a failing model, which depend on where TLC stopped.
 """
 
 import re
@@ -257,8 +256,11 @@ def compare_with_pins(model: Model, result: TlcResult) -> PinComparison:
 
 
 def run_model(model: Model, *, limits: Limits | None = None, start: TlcStart = ONLY_RUN) -> PinComparison:
-    """Run TLC on a model and compare the result with its pins. `start`: that of one of several runs (run_several)."""
-    # A run of a small model takes seconds: it is mostly start.
+    """Run TLC on a model and compare the result with its pins.
+
+    `start` is the Java, JVM flags and stop event that several runs share (run_several); ONLY_RUN for a single one.
+    """
+    # A run of a small model takes seconds: it is mostly start, for which there are JVM flags (`brief`).
     options = start.options(limits or Limits(brief=model.tier == "small"))
     return compare_with_pins(model, run_tlc(model.module, model.config().text(), **options))
 
@@ -342,7 +344,8 @@ def models_table(models: Iterable[Model]) -> str:
     return "\n".join(lines) + "\n"
 
 
-# Split the SPECIFICATION of a cfg as its module defines it: Spec == Init /\ [][Next]_vars.
+# Split the SPECIFICATION of a cfg as its module defines it, Spec == Init /\ [][Next]_vars: graph.py runs TLC with a Next of
+# its own around the module's, which prints each step.
 
 
 class Specification(NamedTuple):
@@ -359,7 +362,7 @@ def specification_of(model: Model) -> Specification:
     """
     name = model.config().specification or "none"
     text = (SPEC / "models" / model.module / f"{model.module}.tla").read_text(encoding="utf-8")
-    # A fair specification is another one with fairness added, which allows the same steps.
+    # A specification may be another one, with fairness added or not: it allows the same steps.
     while fair := re.search(rf"^{name} ==\s+(?:/\\ )?(\w+Spec)\s", text, flags=re.MULTILINE):
         name = fair[1]
     definition = re.search(rf"^{name} == (\w+) /\\ \[\]\[(\w+)\]_\w+$", text, flags=re.MULTILINE)

@@ -8,7 +8,8 @@ request also (fetch offset, last fetched epoch), or only the epoch that it asks 
 from 0. A `Profile` is the switches of a generation of Kafka: `fencing` (requests name a leader epoch, KIP-320),
 `epoch_in_response` (KIP-279), `truncation_on_fetch` (KIP-595), `response_epoch_checked` and `epoch_responses_checked` (a
 follower takes no response to a request of another epoch). A broker in a view has its `log` (the epochs of its records),
-`role`, `epoch`, `leo`, `hw`, `pending` (the ISR it has proposed) and `remote` (the recorded LEO of each broker).
+`role`, `epoch`, `leo`, `hw`, `mark` (the epoch that its cache has beyond its log), `pending` (the ISR it has proposed) and
+`remote` (the recorded LEO of each broker).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -187,9 +188,9 @@ def _request_error(broker: views.BrokerView, epoch: int, sender: Profile) -> int
     return refusal(broker, epoch, sender, serves=broker.role == views.LEADER)
 
 
-def _cache(leader: views.BrokerView) -> tuple[list[int], list[int]]:
+def _cache(broker: views.BrokerView) -> tuple[list[int], list[int]]:
     """Return the epoch cache of a broker as the rules take it: epochs, and their start offsets."""
-    cache = views.epoch_cache(leader.log, leader.mark)
+    cache = views.epoch_cache(broker.log, broker.mark)
     return [epoch for epoch, _ in cache], [start for _, start in cache]
 
 

@@ -185,7 +185,7 @@ class _Reports:
                 self.events_of(event.node - 1).append(Event(event.node, event.event, fields))
 
     def _start(self, state: ControlledCluster, b: int, *, clean: bool) -> None:
-        """Add the start of a broker, with what it finds on its disk."""
+        """Add the Start of a replica of the newest topic: loaded from b's disk, or just created."""
         # The log as the steps of the model see it: an epoch for each record.
         replica = broker(view(state.cluster), b)
         cache = epoch_cache(replica.log, replica.mark)

@@ -42,10 +42,8 @@ from tidegauge.util.errors import UsageError
 
 UNREPORTED = frozenset({"SendEpochRequest", "HandleEpochResponse", "HwCheckpoint", "UnfenceBroker"})
 REPORTED = [name for name in EVENTS if name not in UNREPORTED]
-"""Events that logs report. A follower logs no OffsetsForLeaderEpoch request: the request log of its leader has it.
-
-One line reports that a broker is unfenced; if it is lost, no other line shows it.
-"""
+"""Events that did not happen if logs do not report them. A follower logs no OffsetsForLeaderEpoch request: the request log
+of its leader has it. That a broker is unfenced is one line; if it is lost, no other line shows it."""
 
 
 _NAMES_NODES = {

@@ -54,7 +54,11 @@ class CarryOver:
     seen_until: Mapping[tuple[int, int], int] = field(default_factory=dict)
 
     def and_(self, nodes: Iterable[Node], names: Mapping[str, str]) -> "CarryOver":
-        """Return this and what the lines of `nodes` showed; `names` are the topic names by id that all nodes know."""
+        """Return this and what the lines of `nodes` showed; `names` are the topic names by id that all nodes know.
+
+        What a node knows begins with what was carried over (carry_over), so it replaces that. `seen_until` stays:
+        growing_capture.py puts its own in at each look.
+        """
         nodes = list(nodes)
         return replace(
             self,

@@ -89,13 +89,13 @@ class SymbolicLog:
 
 
 def fresh_log(path: ProofPath, name: str, entries: int) -> SymbolicLog:
-    """Return a log with `entries` cache entries, about which nothing is assumed but that its ends are in order."""
+    """Return a log with `entries` cache entries. It is assumed that no number is negative and that its ends are in order."""
     # Counter-models show the log as a whole (`path.show`), and not each number of it.
     log = SymbolicLog(
-        [path.integer(f"{name}.epoch{i}", 0, show=False) for i in range(entries)],
-        [path.integer(f"{name}.start{i}", 0, show=False) for i in range(entries)],
-        path.integer(f"{name}.log_start", 0, show=False),
-        path.integer(f"{name}.log_end", 0, show=False),
+        [path.integer(f"{name}.epoch{i}", low=0, show=False) for i in range(entries)],
+        [path.integer(f"{name}.start{i}", low=0, show=False) for i in range(entries)],
+        path.integer(f"{name}.log_start", low=0, show=False),
+        path.integer(f"{name}.log_end", low=0, show=False),
     )
     path.show(name, log)
     path.assume(log.log_start <= log.log_end)

@@ -86,15 +86,12 @@ class ClusterEvidence:
         return {topic_id for by_id in self.topics.values() for topic_id in by_id}
 
     def contradicts(self, other: "ClusterEvidence") -> bool:
-        """Return whether both cannot be of one cluster (rule 3)."""
+        """Return whether both cannot be of one cluster (rule 3). They have no topic id in common, or were joined by it."""
         if self.clusters and other.clusters and not self.clusters & other.clusters:
             return True
         topics_with_other_ids = 0
         for topic in self.topics.keys() & other.topics.keys():
             own_ids, other_ids = self.topics[topic], other.topics[topic]
-            # An id in common is certain: topic ids are drawn at random.
-            if own_ids.keys() & other_ids.keys():
-                return False
             topics_with_other_ids += 1
             # Two ids of one name at the same time: one cluster has one topic of a name.
             if any(

@@ -511,7 +511,10 @@ class Peeler:
         self.dropped: list[int] = []
 
     def feed(self, texts: Sequence[str]) -> Peeled:
-        """Unwrap the next lines; return those that are complete, and have no incomplete one before them."""
+        """Unwrap the next lines; return those that are complete, and have no incomplete one before them.
+
+        Once more than MOST_WAITING wait, an incomplete one is returned, too.
+        """
         for text in texts:
             inner, whole, source = text, True, ""
             for wrapper in self._wrappers:

@@ -146,14 +146,15 @@ def lines_matching(block: bytes, pattern: str) -> tuple[Positions, Positions, np
 def positions_read(block: bytes) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
     """Return the numbers (from 0) of the lines of a block that must be read, and the positions where they begin and end.
 
-    They are those with a known logger, and those that are not whole. The block has a layout of Kafka: `[time] .. (logger)`.
+    They are those with a known logger, those that are not whole, and the line after each of these. The block has a layout of
+    Kafka: `[time] .. (logger)`.
     """
     data = np.frombuffer(block, dtype=np.uint8)
     begins, ends, has_known_logger = lines_matching(block, KNOWN)
     last = data[np.maximum(ends - 1, 0)]
     # Files that were copied by way of Windows end their lines with CR LF.
     last = np.where(last == ord("\r"), data[np.maximum(ends - 2, 0)], last)
-    whole = (data[np.minimum(begins, len(data) - 1)] == ord("[")) & (last == ord(")"))
+    whole = (data[begins] == ord("[")) & (last == ord(")"))
     must_be_read = has_known_logger | ~whole
     # An incomplete line may continue in the next one: that decides whether it was cut off (rule 2 of read_lines).
     must_be_read[1:] |= ~whole[:-1]

@@ -187,7 +187,7 @@ class ParsedLine:
         return str(self.values[name])
 
     def ids(self, name: str = "isr") -> tuple[int, ...]:
-        """Return the value of a group that lists node ids, empty if it did not match as a list."""
+        """Return the value of a group that lists node ids, empty if it is no list. Raises KeyError if it did not match."""
         value = self.values[name]
         return value if isinstance(value, tuple) else ()
 

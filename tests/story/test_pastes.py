@@ -986,3 +986,54 @@ def test_a_leader_of_0_11_names_its_partition_twice(telling: Telling) -> None:
     )
     leader = only(telling(dated(line)), "leader")
     assert (leader["partition"], leader["node"], leader["leader_epoch"]) == ("x-1", 1, 1)
+
+
+FAILED_START = """\
+[2024-02-22 01:21:14,395] ERROR [BrokerServer id=0] Received a fatal error while waiting for the controller to acknowledge \
+that we are caught up (kafka.server.BrokerServer)
+java.util.concurrent.CancellationException
+\tat kafka.server.BrokerLifecycleManager$ShutdownEvent.run(BrokerLifecycleManager.scala:506)
+[2024-02-22 01:21:14,396] INFO [BrokerServer id=0] Transition from STARTING to STARTED (kafka.server.BrokerServer)
+[2024-02-22 01:21:14,398] ERROR [BrokerServer id=0] Fatal error during broker startup. Prepare to shutdown (kafka.server.X)
+[2024-02-22 01:21:14,399] INFO [BrokerServer id=0] shut down completed (kafka.server.BrokerServer)
+[2024-02-22 01:21:14,399] ERROR Exiting Kafka due to fatal exception during startup. (kafka.Kafka$)
+"""
+
+
+def test_a_start_that_fails_is_told_neither_as_a_start_nor_as_a_clean_stop(telling: Telling) -> None:
+    story = telling(FAILED_START)
+    assert [entry.kind for entry in story.entries] == ["process_failed", "stop"]
+    assert only(story, "stop")["clean"] is None
+    assert "shut down, as its start had failed" in story_text(story)
+    assert any("look at the minute before in this log" in line for line in headline(story))
+
+
+def test_a_stop_printed_before_the_failure_of_its_start_is_part_of_it(telling: Telling) -> None:
+    lines = FAILED_START.splitlines(keepends=True)
+    text = story_text(telling("".join(lines[-2:])))
+    assert "broker 0 shut down, as its start had failed" in text
+    assert "failed: Exiting Kafka due to fatal exception during startup" in text
+
+
+def test_a_process_that_began_to_start_is_not_told_to_have_started(telling: Telling) -> None:
+    handlers = "INFO Registered signal handlers for TERM, INT, HUP (org.apache.kafka.common.utils.LoggingSignalHandler)"
+    started = "INFO [BrokerServer id=0] Transition from STARTING to STARTED (kafka.server.BrokerServer)"
+    sure = "INFO [KafkaRaftServer nodeId=0] Kafka Server started (kafka.server.KafkaRaftServer)"
+    assert "broker 0 began to start [" in story_text(telling(dated(handlers, started)))
+    assert "broker 0 started [" in story_text(telling(dated(handlers, started, sure)))
+
+
+def test_a_file_that_a_broker_may_not_read_is_not_to_be_deleted(telling: Telling) -> None:
+    failed = "ERROR [SharedServer id=0] Got exception while starting SharedServer (kafka.server.SharedServer)"
+    unread = "java.io.IOException: Could not read file /d/__cluster_metadata-0/00000000000006012624-0000000019.checkpoint\n"
+    assert any("the right to read that file" in line for line in headline(telling(dated(failed) + unread)))
+
+
+def test_a_node_that_knows_no_voters_is_to_be_given_some(telling: Telling) -> None:
+    state = (
+        "INFO [RaftManager id=0] Completed transition to UnattachedState(epoch=2, leaderId=OptionalInt.empty, "
+        "votedKey=Optional.empty, voters=[], electionTimeoutMs=1893, highWatermark=Optional.empty) from null (org.apache.X)"
+    )
+    lines = headline(telling(dated(state)))
+    assert any("give it controller.quorum.voters" in line for line in lines)
+    assert not any("most of the voters run" in line for line in lines)

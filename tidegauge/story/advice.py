@@ -99,6 +99,17 @@ _STEPS = (
         "raise -XX:MaxDirectMemorySize of this broker, and restart it",
     ),
     (
+        ("controller to acknowledge that we are caught up",),
+        (
+            "look at the minute before in this log, and into the logs of the controllers: it did not learn in time that it "
+            "is registered and has the metadata, or was told to stop meanwhile (initial.broker.registration.timeout.ms)"
+        ),
+    ),
+    (
+        ("Could not read file",),
+        "give the user of this process the right to read that file, as by chown; delete nothing: it may be whole",
+    ),
+    (
         ("NoSuchFileException: /tmp/",),
         "give the broker a directory that the system does not clean: a file that it had below /tmp is gone",
     ),
@@ -269,6 +280,12 @@ def _process_advice(entry: StoryEntry) -> str | None:
             return (
                 f"look into the logs of nodes {nodes}: they answered, and did not vote for it, as their metadata log goes "
                 "further, or they know a leader or another candidate"
+            )
+        if "no voters" in entry.marks:
+            return (
+                "give it controller.quorum.voters, as neither its configuration nor its metadata log names a voter; with "
+                "controller.quorum.bootstrap.servers instead, see that it reaches these, and that the first controller was "
+                "formatted with --standalone or --initial-controllers"
             )
         return (
             "see that most of the voters run and that each reaches the others at the listener of the controllers: without a "

@@ -64,7 +64,7 @@ class Elections(StoryState):
 
     def say_leader(self, line: SourcedLine) -> None:
         """Tell a replica that begins to lead an epoch at an offset: its log ends there."""
-        self.nodes[self.key(line)].active = True  # lines of recovery behind it are of another start
+        self.serves(line)
         topic_id = line.fields.get("topic_id")
         # Leader epoch 0 is of a partition that is new.
         self.renew(line, topic_id, anew=optional(line, "leader_epoch") == 0)
@@ -100,7 +100,7 @@ class Elections(StoryState):
 
     def say_follower(self, line: SourcedLine) -> None:
         """Tell a replica that begins to follow a leader: its log ends at `offset`."""
-        self.nodes[self.key(line)].active = True
+        self.serves(line)
         self.renew(line, line.fields.get("topic_id"), anew=number(line.fields["leader_epoch"]) == 0)
         replica = self.replica_of(line)
         leader = optional(line, "leader")

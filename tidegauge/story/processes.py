@@ -22,6 +22,8 @@ LONG_START = 30 * SECOND
 """A node that starts may wait so long for the quorum."""
 LONG_WRITE = 10 * SECOND
 """Longer than a quorum without a leader, as elections go, keeps a write waiting."""
+_OF_A_START = ("startup", "while starting SharedServer", "fatal error while waiting for")
+"""Parts of fatal lines that only a process prints which starts."""
 _OF_A_REPLICA = re.compile(r"\w-\d+(?:\.[0-9a-f]{32}-(?:delete|future|stray))?$")
 _STATE_IN_ZOOKEEPER = re.compile(r"(?:Session expired|ConnectionLoss) for /brokers/topics/([^/\s]+)/partitions/(\d+)/state")
 _REPLICA_KEY = re.compile(r"\bid=(\d+)")
@@ -45,11 +47,15 @@ class Processes(StoryState):
     def say_started(self, line: SourcedLine) -> None:
         """Note that a process has started, and tell its start if no line before did."""
         node = self.nodes[self.key(line)]
-        if node.start is None or node.phase == "stopped":
-            self.start(line, node)
+        # A BrokerServer says so of a start that fails, too, and a ControllerServer before it has begun.
+        is_sure = line.says.text != "Transition from STARTING to STARTED"
+        if not is_sure and node.fatal is not None and line.order - node.fatal.order < TOGETHER:
+            return
+        start = self.start(line, node) if node.start is None or node.phase == "stopped" else node.start
         node.phase = "started"
+        start.marks |= {"started"} if is_sure else set()
 
-    def start(self, line: SourcedLine, node: NodeStory) -> None:
+    def start(self, line: SourcedLine, node: NodeStory) -> StoryEntry:
         """Begin a process of a node with an entry; forget what lines of the process before said of its replicas."""
         node.start = self.add(line, "start", clean=None)
         node.starts += 1
@@ -63,16 +69,15 @@ class Processes(StoryState):
             if whose == key:
                 replica.loaded = replica.truncation = replica.fell = replica.reset = None
                 replica.ended = None
+        return node.start
 
     def _recovery(self, line: SourcedLine) -> StoryEntry:
         """Return the entry of the start that a line of recovery belongs to; begin one if no line has told that start."""
         node = self.nodes[self.key(line)]
         # Logs are recovered before a broker is started, and before it leads or follows.
         if node.start is None or node.active or node.phase in ("started", "stopped"):
-            self.start(line, node)
-        start = node.start
-        assert start is not None
-        return start
+            return self.start(line, node)
+        return node.start
 
     def say_unclean(self, line: SourcedLine) -> None:
         """Tell that a process was not stopped in order before; a directory without logs shows nothing."""
@@ -232,18 +237,22 @@ class Processes(StoryState):
 
     def say_stopping(self, line: SourcedLine) -> None:
         """Tell that a process begins to stop; whether it does so cleanly, say_stopped tells."""
-        node = self.nodes[self.key(line)]
-        if node.stop is None:
-            node.stop = self.add(line, "stop", clean=None)
+        self._stop(line)
 
     def say_stopped(self, line: SourcedLine) -> None:
-        """Tell that a process has stopped in order."""
+        """Tell that a process has stopped in order; one whose start failed prints that, too, and never ran."""
+        stop = self._stop(line)
+        stop.fields["clean"] = None if "never ran" in stop.marks else True
+        join(stop, line)
+        self.nodes[self.key(line)].phase = "stopped"
+
+    def _stop(self, line: SourcedLine) -> StoryEntry:
+        """Return the entry of the end of a process, with its mark if its start had failed; begin it if needed."""
         node = self.nodes[self.key(line)]
         if node.stop is None:
             node.stop = self.add(line, "stop", clean=None)
-        node.stop.fields["clean"] = True
-        join(node.stop, line)
-        node.phase = "stopped"
+            node.stop.marks |= {"never ran"} if node.fatal is not None and "start" in node.fatal.marks else set()
+        return node.stop
 
     def say_fatal(self, line: SourcedLine) -> None:
         """Tell an error that ends a process, in the words of its line; more lines of it, just behind, are one entry.
@@ -271,7 +280,9 @@ class Processes(StoryState):
             error = f"it waited for {error}"
         if "already registered" in line.says.text:
             error = f"/brokers/ids/{line.node} is already registered in ZooKeeper"
-        error = error or line.says.text.strip()
+        if line.says.text.startswith("Exiting Kafka due") and error is not None:
+            error = f"{line.says.text} {error}"
+        error = error.rstrip(".") if error is not None else line.says.text.strip()
         # That it could not register is no entry of its own where its process ends by that.
         refused = node.unregistered
         if refused is not None and "NodeExists" in line.error and line.order - refused.order < TOGETHER:
@@ -292,6 +303,12 @@ class Processes(StoryState):
             join(node.fatal, line)
             if "stored" in line.fields and node.fatal.fields["error"] != error:
                 node.fatal.fields["cause"] = error
+        if any(text in line.text for text in _OF_A_START):
+            node.fatal.marks.add("start")
+            # The stop that follows on it may be printed before it.
+            if node.stop is not None and line.order - node.stop.order < TOGETHER:
+                node.stop.fields["clean"] = None
+                node.stop.marks.add("never ran")
 
     def say_directory_failed(self, line: SourcedLine, error: str | None = None) -> None:
         """Tell a log directory that failed, once; `error` is why, if a line says it, and the first one stays."""

@@ -392,7 +392,7 @@ class _Subject(NamedTuple):
 
 _SENTENCES: Mapping[str, Callable[[_Subject], str]] = {
     "start": lambda e: (
-        f"{e.who} started{_clean(e.fields['clean'])}"
+        f"{e.who} {'started' if 'started' in e.entry.marks else 'began to start'}{_clean(e.fields['clean'])}"
         + (" and made index files anew, by which nothing is lost" if "indexes_rebuilt" in e.fields else "")
     ),
     "session_expired": lambda e: (
@@ -465,7 +465,16 @@ _SENTENCES: Mapping[str, Callable[[_Subject], str]] = {
         f"{e.who} did not take records of producers: {_first_sentence(e.fields['error'] or 'no line says why')}"
         f"{_times(e.fields)}"
     ),
-    "stop": lambda e: f"{e.who} {'stopped cleanly' if e.fields['clean'] else 'began to stop'}",
+    "stop": lambda e: (
+        f"{e.who} "
+        + (
+            "shut down, as its start had failed"
+            if "never ran" in e.entry.marks
+            else "stopped cleanly"
+            if e.fields["clean"]
+            else "began to stop"
+        )
+    ),
     "segment_dumped": lambda e: (
         f"the dump of its segment {e.fields['segment']} has {e.fields['first']} to {e.fields['last']}, "
         f"and {'its batch is valid' if e.fields['batches'] == 1 else 'all of its batches are valid, without a gap'}"

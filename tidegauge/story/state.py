@@ -252,6 +252,13 @@ class StoryState:
             if election.fields["leader"] == NO_LEADER and order - election.order < 60 * SECOND:
                 election.marks.add("deletion")
 
+    def serves(self, line: SourcedLine) -> None:
+        """Note that a replica of the node of a line leads or follows: its process has started, whatever it printed."""
+        node = self.nodes[self.key(line)]
+        node.active = True  # lines of recovery behind it are of another start
+        if node.start is not None:
+            node.start.marks.add("started")
+
     def renew(self, line: SourcedLine, topic_id: str | None, anew: bool = False) -> None:
         """Begin a new generation of the line's partition if its topic was created anew: its offsets and epochs begin again.
 

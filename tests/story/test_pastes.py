@@ -1037,3 +1037,63 @@ def test_a_node_that_knows_no_voters_is_to_be_given_some(telling: Telling) -> No
     lines = headline(telling(dated(state)))
     assert any("give it controller.quorum.voters" in line for line in lines)
     assert not any("most of the voters run" in line for line in lines)
+
+
+def test_metadata_of_a_newer_release_want_that_release_back(telling: Telling) -> None:
+    fault = (
+        "ERROR Encountered fatal fault: Unable to apply FeatureLevelRecord record at offset 1609 on standby controller, "
+        "from the batch with baseOffset 1609 (org.apache.kafka.server.fault.ProcessTerminatingFaultHandler) "
+        "[quorum-controller-0-event-handler]"
+    )
+    error = (
+        "java.lang.RuntimeException: Tried to apply FeatureLevelRecord FeatureLevelRecord(name='metadata.version', "
+        "featureLevel={}), but this controller only supports versions 1-19\n"
+    )
+    story = telling(dated(fault) + error.format(20))
+    assert only(story, "process_failed")["node"] == 0
+    assert any("start Kafka 3.8, or a newer one, on this node again" in line for line in headline(story))
+    assert any("start a release after" in line for line in headline(telling(dated(fault) + error.format(999))))
+
+
+def test_an_error_of_the_raft_thread_is_looked_for_in_the_metadata_log(telling: Telling) -> None:
+    fault = "ERROR Encountered fatal fault: Unexpected error in raft IO thread (org.apache.kafka.server.fault.X)"
+    error = "java.lang.IllegalArgumentException: Got an unexpected empty key in the record\n"
+    assert any("look at the last batches in it" in line for line in headline(telling(dated(fault) + error)))
+
+
+def test_a_bootstrap_controller_has_an_address_and_no_id(telling: Telling) -> None:
+    line = (
+        "WARN [RaftManager id=1] Connection to node -2 (controller-0.example/10.104.4.14:9093) could not be established. "
+        "Node may not be available. (org.apache.kafka.clients.NetworkClient)"
+    )
+    state = (
+        "INFO [RaftManager id=1] Completed transition to CandidateState(localId=1, epoch=2, retries=1, voteStates={}, "
+        "highWatermark=Optional.empty) from null (org.apache.kafka.raft.QuorumState)"
+    )
+    story = telling(dated(line, state))
+    assert only(story, "unreachable")["address"] == "controller-0.example:9093"
+    assert only(story, "quorum")["unreachable"] == []
+    assert "could not reach the controller at controller-0.example:9093" in story_text(story)
+
+
+def test_a_leader_that_the_same_line_makes_a_replica_is_none_of_apache_kafka(telling: Telling) -> None:
+    change = (
+        "INFO [Controller 0] UNCLEAN partition change for x-0 with topic ID HhPpDbsLQCqkVYGkSVHmWA: replicas: [1] -> [{}], "
+        "isr: [1] -> [0], leader: 1 -> 0, leaderEpoch: 85 -> 86, partitionEpoch: 85 -> 86 (org.apache.kafka.controller.X)"
+    )
+    lines = headline(telling(dated(change.format("0"))))
+    assert any("its replicas went from [1] to [0] in the same line" in line for line in lines)
+    assert any("a build with shared storage" in line for line in lines)
+
+
+def test_a_batch_out_of_sequence_leaves_open_where_the_ones_before_it_are(telling: Telling) -> None:
+    refused = "ERROR [ReplicaManager broker=0] Error processing append operation on partition x-0 (kafka.server.X)"
+    error = (
+        "org.apache.kafka.common.errors.OutOfOrderSequenceException: Out of order sequence number for producer 12 at offset "
+        "2383068 in partition x-0: {} (incoming seq. number), 589542 (current end sequence number)\n"
+    )
+    lines = headline(telling(dated(refused) + error.format(589545)))
+    assert lines[0].startswith("Whether data was lost, these lines do not tell")
+    assert "its log has not the 2 records with sequence number 589543 to 589544" in lines[0]
+    assert any("ended with offset 2383068" in line for line in lines)
+    assert headline(telling(dated(refused) + error.format(589500)))[0].startswith("No loss")

@@ -471,6 +471,9 @@ class Elections(StoryState):
                 self._elected(line, leader, epoch=epoch, isr=isr, version=version, clean=clean)
                 if line.fields.get("unclean"):
                     partition.elections[-1].marks.add("called unclean")
+                if "replicas" in changed:
+                    before, after = (list(ids(replicas.strip("[]"))) for replicas in changed["replicas"])
+                    partition.elections[-1].fields |= {"replicas_before": before, "replicas": after}
 
     def say_changes(self, line: SourcedLine) -> None:
         """Tell elections by a KRaft controller's line of several partition change records: each that names a leader."""

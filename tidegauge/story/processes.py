@@ -27,6 +27,7 @@ _OF_A_START = ("startup", "while starting SharedServer", "fatal error while wait
 _OF_A_REPLICA = re.compile(r"\w-\d+(?:\.[0-9a-f]{32}-(?:delete|future|stray))?$")
 _STATE_IN_ZOOKEEPER = re.compile(r"(?:Session expired|ConnectionLoss) for /brokers/topics/([^/\s]+)/partitions/(\d+)/state")
 _REPLICA_KEY = re.compile(r"\bid=(\d+)")
+_IP = re.compile(r"/.*(?=:\d+$)")
 _IN_DIRECTORY = re.compile(r"(?: in(?: log)?)?(?: dir(?:ectory)?| log dir)? $")
 
 
@@ -421,7 +422,7 @@ class Processes(StoryState):
                 epochs=None,
                 elections=0,
                 rejected_by=[],
-                unreachable=sorted(node.unreachable),
+                unreachable=sorted(name for name in node.unreachable if name >= 0),
                 resigned=None,
             )
             entry.marks |= {"stopping"} if node.stop is not None else set()
@@ -525,12 +526,16 @@ class Processes(StoryState):
 
     def say_unreachable(self, line: SourcedLine) -> None:
         """Tell a node (`peer`) that the one which wrote the line could not connect to, or not send a request to."""
-        node, peer = self.nodes[self.key(line)], number(line.fields["peer"])
+        node, peer = self.nodes[self.key(line)], int(line.fields["peer"])
         # Only peers of Raft matter for the quorum.
         peers = node.unreachable if "RaftManager" in line.text else node.unanswering
-        peers[peer] = self.add_or_count(peers.get(peer), replace(line, partition=None), "unreachable", peer=peer)
+        fields: dict[str, object] = {"peer": peer}
+        if peer < 0:
+            # No node, but a place in controller.quorum.bootstrap.servers (KafkaRaftClient): `host/ip:port` says which.
+            fields["address"] = _IP.sub("", line.fields.get("address", "")) or None
+        peers[peer] = self.add_or_count(peers.get(peer), replace(line, partition=None), "unreachable", **fields)
         if node.quorum is not None and node.quorum.fields["leader"] is None:
-            node.quorum.fields["unreachable"] = sorted(node.unreachable)
+            node.quorum.fields["unreachable"] = sorted(name for name in node.unreachable if name >= 0)
 
     def say_unheard(self, line: SourcedLine) -> None:
         """Tell a broker whose requests do not get to the active controller."""

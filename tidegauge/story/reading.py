@@ -63,6 +63,7 @@ OWN_ID = re.compile(
     r"|\bReplica (\d+) for partition \S{1,260} reset its fetch"
     r"|\bbrokerId=(\d+) performed a truncation"
     r"|\bkafka-(\d+)-(?:metadata-loader|raft)"
+    r"|\bquorum-controller-(\d+)-event-handler\b"
     r"|^[^A-Za-z]{0,40}(?:broker|node)[ _\-]?(\d+) ?[:|] "
 )
 """Places in which a line says whose it is; never those that name another node."""

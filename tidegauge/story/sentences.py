@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
-from tidegauge.story.advice import step_for_process
+from tidegauge.story.advice import missing_sequence, step_for_process
 from tidegauge.story.losses import BELOW, BROKEN, DISK, NEVER, UNCLEAN, Loss, end_of_lost_log
 from tidegauge.story.state import AN_ERROR, NO_LEADER, StoryEntry
 from tidegauge.story.story import PASSING, Story, happened
@@ -241,6 +241,9 @@ def _left_open(name: str, entry: StoryEntry, kinds: Set[tuple[str, int | None]],
         open_end = fields["to"] < fields["from"] and "start" not in entry.marks and ("truncated", entry.node) not in kinds
         line = f"the lines `reset its fetch offset ..` and `Truncating ..` of {who}, and where the log of its leader ended"
         return 1, line if open_end else ""
+    sequence = missing_sequence(entry)
+    if sequence is not None:
+        return 1, f"whether the leader before had the records of producer {sequence.producer} that are missing: {ends}"
     if entry.kind == "gap":
         topic = name.rpartition("-")[0]
         return (
@@ -439,10 +442,7 @@ _SENTENCES: Mapping[str, Callable[[_Subject], str]] = {
         f"{e.fields['own']}{_times(e.fields)}"
     ),
     "quorum": lambda e: _quorum(e.entry, e.who),
-    "unreachable": lambda e: (
-        f"{e.who} could not reach {'the active controller' if e.fields['peer'] is None else 'node ' + str(e.fields['peer'])}"
-        f"{_times(e.fields)}"
-    ),
+    "unreachable": lambda e: f"{e.who} could not reach {_peer(e.fields)}{_times(e.fields)}",
     "not_registered": lambda e: (
         f"the controller has another registration of {e.who}, or none: "
         f"{e.fields['error']}{_epochs(e.fields)}{_times(e.fields)}"
@@ -463,7 +463,7 @@ _SENTENCES: Mapping[str, Callable[[_Subject], str]] = {
     ),
     "produce_refused": lambda e: (
         f"{e.who} did not take records of producers: {_first_sentence(e.fields['error'] or 'no line says why')}"
-        f"{_times(e.fields)}"
+        f"{_times(e.fields)}{_missing(e.entry)}"
     ),
     "stop": lambda e: (
         f"{e.who} "
@@ -503,6 +503,11 @@ _SENTENCES: Mapping[str, Callable[[_Subject], str]] = {
     "elected": lambda e: (
         _election(e.fields)
         + (", which its line calls UNCLEAN" if e.fields["clean"] is None and "called unclean" in e.entry.marks else "")
+        + (
+            f"; its replicas went from {e.fields['replicas_before']} to {e.fields['replicas']} in the same line"
+            if "replicas" in e.fields
+            else ""
+        )
     ),
     "truncated": lambda e: _truncation(e.entry, e.who),
     "high_watermark_fell": lambda e: f"the high watermark of {e.who} fell from {e.fields['from']} to {e.fields['to']}",
@@ -630,6 +635,15 @@ def _election(fields: dict[str, object]) -> str:
     return f"broker {fields['leader']} was elected{clean}{epoch}"
 
 
+def _missing(entry: StoryEntry) -> str:
+    """Return which records of a producer a log that refused the next ones has not, behind a semicolon; "" if none."""
+    sequence = missing_sequence(entry)
+    if sequence is None:
+        return ""
+    count = counted(sequence.end - sequence.first, "record")
+    return f"; its log has not the {count} with sequence number {sequence.first} to {sequence.end - 1} before that"
+
+
 def _reset(entry: StoryEntry, who: str) -> str:
     """Return where a follower, or a consumer (the field `by`), was out of range or in another log, and where it went."""
     fields, at = entry.fields, _at(entry.fields["from"])
@@ -714,6 +728,14 @@ def _at(offset: object, what: str = "") -> str:
 def _at_offset(offset: object) -> str:
     """Return at which offset something was, called an offset."""
     return _at(offset, "offset ")
+
+
+def _peer(fields: Mapping[str, object]) -> str:
+    """Return what a sentence calls whom a node could not reach: below 0 it is known by its address only, if at all."""
+    peer = fields["peer"]
+    if isinstance(peer, int) and peer < 0:
+        return f"the controller at {fields['address']}" if fields["address"] is not None else "a controller"
+    return "the active controller" if peer is None else f"node {peer}"
 
 
 def _active(node: int | None) -> str:

@@ -109,6 +109,13 @@ _STEPS = (
         "raise -XX:MaxDirectMemorySize of this broker, and restart it",
     ),
     (
+        ("controller.quorum.voters is not set",),
+        (
+            "set it, id@host:port of each controller, in the file that this process reads; in a container, see that the "
+            "variable reaches it (KAFKA_CONTROLLER_QUORUM_VOTERS); no log was touched"
+        ),
+    ),
+    (
         ("Unexpected error in raft IO thread",),
         (
             "copy the metadata directory of this node before it starts again, and look at the last batches in it with "
@@ -196,6 +203,17 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
             f"compare where the log of the leader before ended with offset {sequences[0].offset}: what it had and this "
             "leader has not is lost if it was acknowledged; what was not, the producer sends again"
         )
+    for entry in entries:
+        if entry.kind == "remote_read_failed":
+            below = f"the segments below {entry.fields['offset']}" if entry.fields["offset"] is not None else "its segments"
+            steps.append(
+                f"look for {below} in the remote storage and in __remote_log_metadata: until broker {entry.node} finds them "
+                "this replica does not catch up, and nothing is lost; up to 3.7.0 a reassignment may end so (KAFKA-16105)"
+            )
+    if any(entry.kind == "remote_copy_failed" for entry in entries):
+        steps.append(
+            "watch the disk of this broker, which tries again: what is not copied stays on it, and nothing is lost by that"
+        )
     if any(entry.kind == "uncleanable" for entry in entries):
         steps.append(
             "look for an invalid batch in the segments of that broker with kafka-dump-log; the log grows until the broker "
@@ -265,6 +283,10 @@ _STEPS_BY_KIND = {
         "look for a pause of this broker just before it, by a long garbage collection or a slow disk, and whether ZooKeeper "
         "was slow: no record is lost by it, and the broker registers again"
     ),
+    "controller_overloaded": (
+        "look for a pause, a slow disk or too little processor of this controller at that time: a broker that starts is not "
+        "unfenced by a heartbeat that waited, and fenced by none of it"
+    ),
     "migration": "see that the brokers have zookeeper.metadata.migration.enable=true and controller.quorum.voters",
     "leaders_not_moved": (
         "look into controller.log at that time: where a partition has no other replica in sync, its leader cannot move"
@@ -285,7 +307,7 @@ _STEPS_BY_KIND = {
 """What to do about a process, whatever its lines say besides."""
 _KINDS = frozenset(
     {"directory_failed", "process_failed", "voter_mismatch", "quorum", "request_failed", "thread_died", "controller"}
-    | {"fetch_refused", *_STEPS_BY_KIND}
+    | {"fetch_refused", "broker_left", *_STEPS_BY_KIND}
 )
 
 
@@ -330,6 +352,13 @@ def _process_advice(entry: StoryEntry) -> str | None:
         return (
             "keep the stack trace behind this line: it is a bug of the controller if the next ones fail with it, too"
             if "error" in entry.fields and "waited" not in entry.fields
+            else None
+        )
+    if entry.kind == "broker_left":
+        broker = entry.fields["broker"]
+        return (
+            f"start broker {broker} again if it is to run; its own log says why it stopped, or was not heard of"
+            if "dump" in entry.marks and "ended" not in entry.marks
             else None
         )
     if entry.kind == "voter_mismatch":

@@ -98,6 +98,14 @@ class Elections(StoryState):
         self.had(line, number(line.fields["high_watermark"]), number(line.fields["leader_epoch"]))
         self._isr_is(partition, ids(line.fields["isr"]), number(line.fields["version"]))
 
+    def say_follower_again(self, line: SourcedLine) -> None:
+        """Tell a follower that was told to follow in an epoch in which it does: who leads, and the ISR."""
+        partition, fields = self.partitions[str(line.partition)], line.fields
+        leader, epoch, isr = int(fields["leader"]), number(fields["leader_epoch"]), ids(fields["isr"])
+        self._isr_is(partition, isr, number(fields["version"]))
+        replica = self.replica_of(line)
+        replica.kept = self.add_or_count(replica.kept, line, "role_kept", leader=leader, leader_epoch=epoch, isr=list(isr))
+
     def say_follower(self, line: SourcedLine) -> None:
         """Tell a replica that begins to follow a leader: its log ends at `offset`."""
         self.serves(line)
@@ -504,8 +512,9 @@ class Elections(StoryState):
         )
 
     def say_dumped_topic(self, line: SourcedLine) -> None:
-        """Note the name of a topic id, by a TopicRecord in a metadata dump: other records have the id only."""
+        """Tell a topic that a TopicRecord in a metadata dump creates, and note its name: other records have the id only."""
         self.topics[line.fields["topic_id"]] = line.fields["topic"]
+        self.add(line, "topic_created", topic=line.fields["topic"], offset=optional(line, "offset"))
 
     def say_dumped_partition(self, line: SourcedLine) -> None:
         """Tell the first leader of a partition, by a PartitionRecord in a metadata dump: that is a clean election."""

@@ -22,7 +22,7 @@ LONG_START = 30 * SECOND
 """A node that starts may wait so long for the quorum."""
 LONG_WRITE = 10 * SECOND
 """Longer than a quorum without a leader, as elections go, keeps a write waiting."""
-_OF_A_START = ("startup", "while starting SharedServer", "fatal error while waiting for")
+_OF_A_START = ("startup", "If using process.roles", "while starting SharedServer", "fatal error while waiting for")
 """Parts of fatal lines that only a process prints which starts."""
 _OF_A_REPLICA = re.compile(r"\w-\d+(?:\.[0-9a-f]{32}-(?:delete|future|stray))?$")
 _STATE_IN_ZOOKEEPER = re.compile(r"(?:Session expired|ConnectionLoss) for /brokers/topics/([^/\s]+)/partitions/(\d+)/state")
@@ -279,6 +279,9 @@ class Processes(StoryState):
             error = f"fatal error during {error}"
         if "waiting for" in line.says.text:
             error = f"it waited for {error}"
+        if "setting" in line.fields:
+            line, unset = replace(line, error=""), "controller.quorum.voters is not set"
+            error = f"{unset}, nor is controller.quorum.bootstrap.servers" if "boot" in line.fields["setting"] else unset
         if "already registered" in line.says.text:
             error = f"/brokers/ids/{line.node} is already registered in ZooKeeper"
         if line.says.text.startswith("Exiting Kafka due") and error is not None:
@@ -298,7 +301,8 @@ class Processes(StoryState):
                 line, "process_failed", line.partition, error=error, **({"cause": line.error} if line.error else {})
             )
             # A controller of KRaft has this line, too.
-            node.fatal.marks |= {"any node"} if "fatal fault" in line.says.text else set()
+            is_of_any = "fatal fault" in line.says.text or "process.roles" in line.says.text
+            node.fatal.marks |= {"any node"} if is_of_any else set()
             node.fatal.marks |= {"ahead of its leader"} if "leader_end" in line.fields else set()
         else:
             join(node.fatal, line)
@@ -454,6 +458,26 @@ class Processes(StoryState):
             node.no_api_versions.get(peer), replace(line, partition=None), "api_versions_failed", **fields
         )
 
+    def say_heartbeat_late(self, line: SourcedLine) -> None:
+        """Tell an active controller that had so much to do that a broker's heartbeat waited too long in its queue."""
+        node = self.nodes[self.key(line)]
+        fields = {"broker": optional(line, "broker")}
+        node.overloaded = self.add_or_count(
+            node.overloaded, replace(line, partition=None), "controller_overloaded", **fields
+        )
+
+    def say_dumped_fence(self, line: SourcedLine) -> None:
+        """Tell a broker whose registration a record of a metadata dump fences; one that unfences it later ends that."""
+        broker = number(line.fields["broker"])
+        node = self.nodes[broker]
+        if line.fields["fenced"] == "1":
+            node.fenced = self.add(replace(line, node=None), "broker_left", broker=broker, why="its registration was fenced")
+            node.fenced.marks.add("dump")
+        else:
+            self.add(replace(line, node=broker), "broker_unfenced")
+            if node.fenced is not None:
+                node.fenced.marks.add("ended")
+
     def say_too_few_brokers(self, line: SourcedLine) -> None:
         """Tell a topic that was not made, since fewer brokers are registered than it was to have replicas."""
         node = self.nodes[self.key(line)]
@@ -489,6 +513,18 @@ class Processes(StoryState):
         """Tell the leader in the output of `kafka-metadata-quorum describe --status`; lines behind it add to the entry."""
         leader = int(line.fields["leader"])
         self.status[line.file] = self.add(line, "quorum_status", leader=leader, leader_epoch=None, lag=None)
+
+    def say_status_replica(self, line: SourcedLine) -> None:
+        """Tell a row of `kafka-metadata-quorum describe --replication`: that of the leader comes first."""
+        replica, lag = number(line.fields["replica"]), int(line.fields["lag"])
+        status = self.status.get(line.file)
+        if line.says.text.strip() == "Leader":
+            status = self.add(line, "quorum_status", leader=replica, leader_epoch=None, lag=None, followers=[])
+            self.status[line.file] = status
+        elif status is not None and "followers" in status.fields:
+            status.fields["followers"].append(replica)
+            status.fields["lag"] = max(lag, status.fields["lag"] or 0)
+            join(status, line)
 
     def say_status_epoch(self, line: SourcedLine) -> None:
         """Add the leader epoch in that output."""

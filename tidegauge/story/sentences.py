@@ -26,7 +26,11 @@ from tidegauge.traces.problems import counted
 from tidegauge.util.untrusted_text import visible
 
 _SENTENCE_END = re.compile(r"\. (?=[A-Z])")
-_REDPANDA = next(mark.pattern for mark in SYSTEMS if mark.says == "Redpanda")
+_OTHERS = {
+    "Redpanda": "its replicas follow Raft, and what they print is not read",
+    "AutoMQ": "what it prints of its own, of logs in shared storage, is not read",
+}
+"""Systems of which a story may have nothing to tell, and why."""
 MOST_LINES = 5
 """Lines of a headline that ordinary refusals may fill."""
 MOST_LOSSES = 5
@@ -71,8 +75,11 @@ def headline(story: Story, *, judged: bool = False, failures: int = 0) -> list[s
         lines += map(visible, unread_errors(story))
         lines += map(visible, _asides(story))
     elif lines and not judged:
-        # Refusals that pass are told only while there is room.
-        lines += [visible(line) for line in _refusals(story)][: max(0, MOST_LINES - len(lines))]
+        # The state of the quorum, and refusals that pass, are told only while there is room.
+        states = [
+            f"{entry_sentence(entry)}." for entry in story.entries if entry.kind == "quorum_status" and not happened(entry)
+        ]
+        lines += [visible(line) for line in (*states, *_refusals(story))][: max(0, MOST_LINES - len(lines))]
     return lines
 
 
@@ -112,9 +119,25 @@ def _asides(story: Story) -> Iterator[str]:
     )
     dumped = [entry for entry in story.entries if entry.kind == "segment_dumped"]
     yield from (f"{entry.partition}: {entry_sentence(entry)}." for entry in dumped[:MOST_EVENTS])
+    yield from (f"{entry_sentence(entry)}." for entry in story.entries if entry.kind == "metadata_dumped")
+    yield from _created(story)
+    # Where nothing else is told, what goes on as it should is an answer, too.
+    if all(entry.kind in ("high_watermark_rose", "role_kept") for entry in story.entries):
+        yield from (f"{entry.partition}: {entry_sentence(entry)}." for entry in story.entries[:MOST_EVENTS])
     retention = [entry for entry in story.entries if entry.kind == "retention"]
     yield from (f"{entry.partition}: {entry_sentence(entry)}." for entry in retention[:MOST_EVENTS])
     yield from _refusals(story)
+
+
+def _created(story: Story) -> Iterator[str]:
+    """Yield sentences on topics that a dump creates of which no record of a partition is there, as behind a grep."""
+    with_partitions = {name.rpartition("-")[0] for name in story.of_partitions()}
+    created = [entry for entry in story.entries if entry.kind == "topic_created"]
+    yield from (
+        f"{entry_sentence(entry)}. Its partitions and leaders are in other records: give the whole dump."
+        for entry in created[:MOST_EVENTS]
+        if entry.fields["topic"] not in with_partitions
+    )
 
 
 def unread_errors(story: Story) -> Iterator[str]:
@@ -367,6 +390,7 @@ def _telling(events: Sequence[StoryEntry]) -> Sequence[StoryEntry]:
 
 _OF_ANY_NODE = frozenset(
     {"controller", "voter_mismatch", "quorum", "unreachable", "metadata_behind", "migration", "thread_died"}
+    | {"controller_overloaded"}
     | {"metadata_empty", "api_versions_failed"}
 )
 """Kinds that a controller of KRaft tells of itself as a broker does."""
@@ -419,6 +443,7 @@ _SENTENCES: Mapping[str, Callable[[_Subject], str]] = {
     "quorum_status": lambda e: (
         ("the KRaft quorum had no leader" if e.fields["leader"] < 0 else f"node {e.fields['leader']} led the KRaft quorum")
         + (f" in epoch {e.fields['leader_epoch']}" if e.fields["leader_epoch"] is not None else "")
+        + (f", followers {e.fields['followers']}" if e.fields.get("followers") else "")
         + (f", and the follower farthest behind lacked {e.fields['lag']} records" if e.fields["lag"] is not None else "")
     ),
     "described": lambda e: (
@@ -548,6 +573,31 @@ _SENTENCES: Mapping[str, Callable[[_Subject], str]] = {
     "topic_id_mismatch": lambda e: (
         f"{e.who} has the log of topic id {e.fields['topic_id']} and was sent {e.fields['received']}{_times(e.fields)}"
     ),
+    "high_watermark_rose": lambda e: (
+        f"the high watermark of {e.who}, which led, rose from {e.fields['from']} to {e.fields['to']}"
+        + (f" in {e.fields['times']} steps" if e.fields["times"] > 1 else "")
+    ),
+    "role_kept": lambda e: (
+        f"{e.who} went on to follow {_leader(e.fields['leader'])} in epoch {e.fields['leader_epoch']}{_isr(e.fields['isr'])}"
+    ),
+    "remote_read_failed": lambda e: (
+        f"{e.who} could not begin to follow {_leader(e.fields['leader'])}, as it did not get from remote storage what it "
+        f"needs{' of the offsets below ' + str(e.fields['offset']) if e.fields['offset'] is not None else ''}"
+        f"{_because(e.fields['error'])}{_times(e.fields)}"
+    ),
+    "remote_copy_failed": lambda e: (
+        f"{e.who} could not copy segments to remote storage{_because(e.fields['error'])}{_times(e.fields)}"
+    ),
+    "controller_overloaded": lambda e: (
+        f"{e.who}, the active controller, had too much to do: a heartbeat"
+        f"{' of broker ' + str(e.fields['broker']) if e.fields['broker'] is not None else ''} waited too long in its queue"
+        f"{_times(e.fields)}"
+    ),
+    "metadata_dumped": lambda e: _metadata_dump(e.fields),
+    "topic_created": lambda e: (
+        f"the topic {e.fields['topic']} was created"
+        + (f", at offset {e.fields['offset']} of the metadata log" if e.fields["offset"] is not None else "")
+    ),
     "topic_deleted": lambda e: f"the topic {e.fields['topic']} was deleted",
     "controller": lambda e: (
         f"{e.who} {'became' if e.fields['active'] else 'ceased to be'} the active controller"
@@ -642,6 +692,21 @@ def _missing(entry: StoryEntry) -> str:
         return ""
     count = counted(sequence.end - sequence.first, "record")
     return f"; its log has not the {count} with sequence number {sequence.first} to {sequence.end - 1} before that"
+
+
+def _metadata_dump(fields: Mapping[str, Any]) -> str:
+    """Return of what a dump of metadata is, and what it says of the quorum."""
+    what = (
+        f"the dump is of a snapshot of the metadata: what all records below offset {fields['snapshot_end']}, of epoch "
+        f"{fields['snapshot_epoch']}, said"
+        if "snapshot_end" in fields
+        else "the dump is of the metadata log"
+    )
+    quorum = [
+        *([f"kraft.version {fields['kraft_version']}"] if "kraft_version" in fields else []),
+        *([f"the voters {fields['voters']}"] if "voters" in fields else []),
+    ]
+    return f"{what}; it has {' and '.join(quorum)}" if quorum else what
 
 
 def _reset(entry: StoryEntry, who: str) -> str:
@@ -767,8 +832,11 @@ def story_text(story: Story) -> str:
             counts = f"{counted(len(story.files), 'text file')}, {counted(read, 'line')}"
             lines.append(f"Nothing is told: {counts}, none that is known here to say what happened to a partition.")
             lines += map(visible, unread_errors(story))
-            if any(_REDPANDA.search(line) for file in story.files for line in file.head):
-                lines.append("There are lines of Redpanda: its replicas follow Raft, and what they print is not read.")
+            lines += [
+                f"There are lines of {mark.says}: {_OTHERS[mark.says]}."
+                for mark in SYSTEMS
+                if mark.says in _OTHERS and any(mark.pattern.search(line) for file in story.files for line in file.head)
+            ]
             lines.append("Give the server.log, controller.log and state-change.log of the brokers; see docs/operators.md.")
     lines += [visible(f"problem: {problem}") for problem in story.problems[:10]]
     return "\n".join(lines)

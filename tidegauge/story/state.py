@@ -94,6 +94,10 @@ class ReplicaStory:
     retained: StoryEntry | None = None
     retention: SourcedLine | None = None
     """The last line that gave the limit by which a segment was deleted."""
+    rose: StoryEntry | None = None
+    kept: StoryEntry | None = None
+    unread: StoryEntry | None = None
+    uncopied: StoryEntry | None = None
     stray: str | None = None
     older: int | None = None
     directory: str | None = None
@@ -154,6 +158,8 @@ class NodeStory:
     quorum: StoryEntry | None = None
     too_few: StoryEntry | None = None
     unfenced: StoryEntry | None = None
+    fenced: StoryEntry | None = None
+    overloaded: StoryEntry | None = None
     refused: int | None = None
     unreachable: dict[int, StoryEntry] = field(default_factory=dict)
     unanswering: dict[int, StoryEntry] = field(default_factory=dict)
@@ -205,6 +211,7 @@ class StoryState:
         self.dumped: dict[str, str | None] = {}
         self.lost_fetch: dict[object, SourcedLine] = {}
         self.status: dict[str, StoryEntry] = {}
+        self.metadata_dumps: dict[str, StoryEntry] = {}
 
     def add(self, line: SourcedLine, kind: str, partition: str | None = None, **fields: Any) -> StoryEntry:
         """Add an entry of a line's node and time, and return it; without a partition it is about the node."""

@@ -1224,3 +1224,19 @@ def test_a_process_without_voters_in_its_configuration_is_told_what_to_set(telli
 def test_lines_of_automq_are_told_to_be_its_own(telling: Telling) -> None:
     line = "ERROR [ElasticLogManager] Failed to create elastic log for x-1 (kafka.log.streamaspect.ElasticLogManager)"
     assert "There are lines of AutoMQ" in story_text(telling(dated(line)))
+
+
+def test_a_lost_connection_counts_while_a_node_knows_no_leader(telling: Telling) -> None:
+    waits = (
+        "INFO [MetadataLoader id=0] initializeNewPublishers: the loader is still catching up because we still don't know "
+        "the high water mark yet. (org.apache.kafka.image.loader.MetadataLoader)"
+    )
+    lost = "INFO [RaftManager id=0] Node {} disconnected. (org.apache.kafka.clients.NetworkClient)"
+    unreached = (
+        "WARN [RaftManager id=0] Connection to node 2 (localhost/127.0.0.1:24038) could not be established. Broker may not "
+        "be available. (org.apache.kafka.clients.NetworkClient)"
+    )
+    assert telling(dated(lost.format(1))).entries == []
+    story = telling(dated(waits, lost.format(1), lost.format(2), unreached))
+    assert [entry.fields["peer"] for entry in story.entries if "peer" in entry.fields] == [1, 2]
+    assert any("node 0 lost its connection to node 1" in line for line in headline(story))

@@ -560,9 +560,20 @@ class Processes(StoryState):
         """Tell a leader of the quorum that no majority of the voters fetched from, within `limit` milliseconds."""
         self._without_leader(line).fields["alone"] = number(line.fields["limit"])
 
+    def say_disconnected(self, line: SourcedLine) -> None:
+        """Tell a lost connection to a peer of Raft, where the node has no leader: else Kafka closes what is idle."""
+        node, peer = self.nodes[self.key(line)], int(line.fields["peer"])
+        if node.behind is not None or (node.quorum is not None and node.quorum.fields["leader"] is None):
+            fields = {"peer": peer} if peer >= 0 else {"peer": peer, "address": None}
+            node.disconnected[peer] = self.add_or_count(node.disconnected.get(peer), line, "disconnected", **fields)
+
     def say_unreachable(self, line: SourcedLine) -> None:
         """Tell a node (`peer`) that the one which wrote the line could not connect to, or not send a request to."""
         node, peer = self.nodes[self.key(line)], int(line.fields["peer"])
+        # That it could not connect says more than that it is not connected.
+        lost = node.disconnected.pop(peer, None)
+        if lost is not None and lost.fields["times"] == 1 and line.order - lost.order < TOGETHER:
+            self.entries.remove(lost)
         # Only peers of Raft matter for the quorum.
         peers = node.unreachable if "RaftManager" in line.text else node.unanswering
         fields: dict[str, object] = {"peer": peer}

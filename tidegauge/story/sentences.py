@@ -390,7 +390,7 @@ def _telling(events: Sequence[StoryEntry]) -> Sequence[StoryEntry]:
 
 _OF_ANY_NODE = frozenset(
     {"controller", "voter_mismatch", "quorum", "unreachable", "metadata_behind", "migration", "thread_died"}
-    | {"controller_overloaded"}
+    | {"controller_overloaded", "disconnected"}
     | {"metadata_empty", "api_versions_failed"}
 )
 """Kinds that a controller of KRaft tells of itself as a broker does."""
@@ -468,6 +468,7 @@ _SENTENCES: Mapping[str, Callable[[_Subject], str]] = {
     ),
     "quorum": lambda e: _quorum(e.entry, e.who),
     "unreachable": lambda e: f"{e.who} could not reach {_peer(e.fields)}{_times(e.fields)}",
+    "disconnected": lambda e: f"{e.who} lost its connection to {_peer(e.fields)}{_times(e.fields)}",
     "not_registered": lambda e: (
         f"the controller has another registration of {e.who}, or none: "
         f"{e.fields['error']}{_epochs(e.fields)}{_times(e.fields)}"
@@ -796,7 +797,7 @@ def _at_offset(offset: object) -> str:
 
 
 def _peer(fields: Mapping[str, object]) -> str:
-    """Return what a sentence calls whom a node could not reach: below 0 it is known by its address only, if at all."""
+    """Return what a sentence calls whom a node does not reach: below 0 it is known by its address only, if at all."""
     peer = fields["peer"]
     if isinstance(peer, int) and peer < 0:
         return f"the controller at {fields['address']}" if fields["address"] is not None else "a controller"

@@ -163,6 +163,7 @@ class NodeStory:
     refused: int | None = None
     unreachable: dict[int, StoryEntry] = field(default_factory=dict)
     unanswering: dict[int, StoryEntry] = field(default_factory=dict)
+    disconnected: dict[int, StoryEntry] = field(default_factory=dict)
     no_api_versions: dict[int, StoryEntry] = field(default_factory=dict)
     invalid: dict[int, list[StoryEntry]] = field(default_factory=lambda: defaultdict(list))
     """By leader, what was fetched from it and was invalid."""

@@ -184,6 +184,7 @@ _NODES: tuple[Row, ...] = (
     ("quorum-timeout", "Election timed out before receiving sufficient vote responses", "", _RAFT, ("4.0", None), "KafkaRaftClient"),
     ("quorum-alone", "Did not receive fetch request from the majority of the voters within ", r"(?P<limit>\d+)ms", "", ("3.7", None), "LeaderState"),
     ("unreachable", "Connection to node ", r"(?P<peer>-?\d+) (?:\((?P<address>[^)]*)\) )?could not be established", _CHANNEL, ("1.0", None), "NetworkClient"),
+    ("disconnected", " disconnected.", "", r"\[RaftManager (?:id|nodeId)=(?P<node>\d+)\] Node (?P<peer>-?\d+)$", ("3.3", None), "NetworkClient"),
     ("unreachable", "Disconnecting from node ", r"(?P<peer>\d+) (?:on \S+ )?due to (?:socket connection setup|request) timeout", _CHANNEL, ("2.7", None), "NetworkClient"),
     ("unreachable", "Error connecting to node ", r"\S+ \(id: (?P<peer>\d+)", _CHANNEL, ("2.4", None), "NetworkClient"),
     ("api-versions-failed", " when making an ApiVersionsRequest with correlation id ", r"\d+", _CHANNEL.removesuffix(" $") + r" Received error (?P<error>[A-Z_]+) from node (?P<peer>-?\d+)$", ("0.10.2", None), "NetworkClient"),

@@ -38,7 +38,9 @@ QUIET = frozenset(
     | {"role_kept", "metadata_dumped", "topic_created", "high_watermark_rose"}
 )
 """Kinds that every healthy broker has: a partition with nothing else had nothing happen."""
-PASSING = frozenset({"epoch_refused", "fetch_refused", "not_assigned", "not_leader", "unreachable", "not_controller"})
+PASSING = frozenset(
+    {"epoch_refused", "fetch_refused", "not_assigned", "not_leader", "unreachable", "disconnected", "not_controller"}
+)
 """Kinds that pass while a broker restarts, a leader changes or a topic is made: they count where they go on."""
 LASTING = (
     "AuthorizationException",

@@ -284,8 +284,8 @@ _STEPS_BY_KIND = {
         "was slow: no record is lost by it, and the broker registers again"
     ),
     "controller_overloaded": (
-        "look for a pause, a slow disk or too little processor of this controller at that time: a broker that starts is not "
-        "unfenced by a heartbeat that waited, and fenced by none of it"
+        "look for a pause, a slow disk or too little processor of this controller at that time: a heartbeat that waited "
+        "fences no broker, but one that starts stays fenced meanwhile"
     ),
     "migration": "see that the brokers have zookeeper.metadata.migration.enable=true and controller.quorum.voters",
     "leaders_not_moved": (

@@ -104,7 +104,9 @@ class Elections(StoryState):
         leader, epoch, isr = int(fields["leader"]), number(fields["leader_epoch"]), ids(fields["isr"])
         self._isr_is(partition, isr, number(fields["version"]))
         replica = self.replica_of(line)
-        replica.kept = self.add_or_count(replica.kept, line, "role_kept", leader=leader, leader_epoch=epoch, isr=list(isr))
+        replica.follower_again = self.add_or_count(
+            replica.follower_again, line, "role_kept", leader=leader, leader_epoch=epoch, isr=list(isr)
+        )
 
     def say_follower(self, line: SourcedLine) -> None:
         """Tell a replica that begins to follow a leader: its log ends at `offset`."""

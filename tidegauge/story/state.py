@@ -95,7 +95,7 @@ class ReplicaStory:
     retention: SourcedLine | None = None
     """The last line that gave the limit by which a segment was deleted."""
     rose: StoryEntry | None = None
-    kept: StoryEntry | None = None
+    follower_again: StoryEntry | None = None
     unread: StoryEntry | None = None
     uncopied: StoryEntry | None = None
     stray: str | None = None

@@ -328,16 +328,16 @@ class Truncations(StoryState):
 
     def say_dumped_quorum(self, line: SourcedLine) -> None:
         """Tell what the dump of the metadata log says of the quorum: the last kraft.version, and the last voters."""
-        told: dict[str, object] = (
+        of_quorum: dict[str, object] = (
             {"kraft_version": optional(line, "kraft_version")} if "kraft_version" in line.fields else {}
         )
         voters = _VOTER.findall(line.fields.get("voters", ""))
-        told |= {"voters": list(map(int, voters))} if voters else {}
-        if not told:
+        of_quorum |= {"voters": list(map(int, voters))} if voters else {}
+        if not of_quorum:
             return
         dump = self.metadata_dumps.get(line.file)
         dump = self.metadata_dumps[line.file] = dump if dump is not None else self._metadata_dumped(line)
-        dump.fields |= told
+        dump.fields |= of_quorum
         join(dump, line)
 
     def _metadata_dumped(self, line: SourcedLine) -> StoryEntry:

@@ -27,7 +27,7 @@ _OF_A_START = ("startup", "If using process.roles", "while starting SharedServer
 _OF_A_REPLICA = re.compile(r"\w-\d+(?:\.[0-9a-f]{32}-(?:delete|future|stray))?$")
 _STATE_IN_ZOOKEEPER = re.compile(r"(?:Session expired|ConnectionLoss) for /brokers/topics/([^/\s]+)/partitions/(\d+)/state")
 _REPLICA_KEY = re.compile(r"\bid=(\d+)")
-_IP = re.compile(r"/.*(?=:\d+$)")
+_IP = re.compile(r"/[^/]{0,80}(?=:\d{1,5}$)")
 _IN_DIRECTORY = re.compile(r"(?: in(?: log)?)?(?: dir(?:ectory)?| log dir)? $")
 
 

@@ -72,7 +72,7 @@ _RAFT_STATE = (
 )
 
 _STATUS_OF = (
-    r"^\W{0,20}(?P<replica>\d{1,10})\s+(?:[\w\-]{22}\s+)?(?P<end>\d+)\s+(?P<lag>-?\d+)\s+(?:-?\d+|\d+ ms ago)\s+(?:-?\d+|\d+ ms ago)"
+    r"^[|> \t]{0,20}(?P<replica>\d{1,10})\s+(?:[\w\-]{22}\s+)?(?P<end>\d+)\s+(?P<lag>-?\d+)\s+(?:-?\d+|\d+ ms ago)\s+(?:-?\d+|\d+ ms ago)"
     r"\s{0,60}$"
 )
 """A row of kafka-metadata-quorum describe --replication, before the last column."""

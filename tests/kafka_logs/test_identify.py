@@ -27,6 +27,8 @@ FILES = [
     ("Partition [x,0] on broker 2: Shrinking ISR for partition [x,0] from 1,2 to 2\n", "broker log", "Apache Kafka", ZOOKEEPER_ERA, None, (2,)),
     ("Dumping /d/x-0/00000000000000000000.log\nbaseOffset: 0 lastOffset: 9 count: 10 position: 0\n", "segment dump", "Apache Kafka", None, None, ()),
     ('| offset: 1 payload: {"type":"TOPIC_RECORD","version":0,"data":{}}\n', "metadata dump", "Apache Kafka", KRAFT_ERA, None, ()),
+    ("Dumping copy/00000000000000000000.log\n| offset: 1 keySize: 4 headerKeys: [] KRaftVoters\n", "metadata dump", "Apache Kafka", KRAFT_ERA, None, ()),
+    ("2024-05-01 10:00:00,000 INFO [Broker id=8] Skipped the become-follower state change for x-0 with\n", "state-change log", "Apache Kafka", None, None, (8,)),
     ("0\n1\nx 0 30\n", "checkpoint", "Apache Kafka", None, None, ()),
     ("0\r\n2\r\n0 0\r\n3 20\r\n", "checkpoint", "Apache Kafka", None, None, ()),
     ("version=1\nnode.id=7\ncluster.id=abcdEFGHijklMNOPqrstUV\n", "checkpoint", "Apache Kafka", None, None, (7,)),

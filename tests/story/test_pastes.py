@@ -986,3 +986,257 @@ def test_a_leader_of_0_11_names_its_partition_twice(telling: Telling) -> None:
     )
     leader = only(telling(dated(line)), "leader")
     assert (leader["partition"], leader["node"], leader["leader_epoch"]) == ("x-1", 1, 1)
+
+
+FAILED_START = """\
+[2024-02-22 01:21:14,395] ERROR [BrokerServer id=0] Received a fatal error while waiting for the controller to acknowledge \
+that we are caught up (kafka.server.BrokerServer)
+java.util.concurrent.CancellationException
+\tat kafka.server.BrokerLifecycleManager$ShutdownEvent.run(BrokerLifecycleManager.scala:506)
+[2024-02-22 01:21:14,396] INFO [BrokerServer id=0] Transition from STARTING to STARTED (kafka.server.BrokerServer)
+[2024-02-22 01:21:14,398] ERROR [BrokerServer id=0] Fatal error during broker startup. Prepare to shutdown (kafka.server.X)
+[2024-02-22 01:21:14,399] INFO [BrokerServer id=0] shut down completed (kafka.server.BrokerServer)
+[2024-02-22 01:21:14,399] ERROR Exiting Kafka due to fatal exception during startup. (kafka.Kafka$)
+"""
+
+
+def test_a_start_that_fails_is_told_neither_as_a_start_nor_as_a_clean_stop(telling: Telling) -> None:
+    story = telling(FAILED_START)
+    assert [entry.kind for entry in story.entries] == ["process_failed", "stop"]
+    assert only(story, "stop")["clean"] is None
+    assert "shut down, as its start had failed" in story_text(story)
+    assert any("look at the minute before in this log" in line for line in headline(story))
+
+
+def test_a_stop_printed_before_the_failure_of_its_start_is_part_of_it(telling: Telling) -> None:
+    lines = FAILED_START.splitlines(keepends=True)
+    text = story_text(telling("".join(lines[-2:])))
+    assert "broker 0 shut down, as its start had failed" in text
+    assert "failed: Exiting Kafka due to fatal exception during startup" in text
+
+
+def test_a_process_that_began_to_start_is_not_told_to_have_started(telling: Telling) -> None:
+    handlers = "INFO Registered signal handlers for TERM, INT, HUP (org.apache.kafka.common.utils.LoggingSignalHandler)"
+    started = "INFO [BrokerServer id=0] Transition from STARTING to STARTED (kafka.server.BrokerServer)"
+    sure = "INFO [KafkaRaftServer nodeId=0] Kafka Server started (kafka.server.KafkaRaftServer)"
+    assert "broker 0 began to start [" in story_text(telling(dated(handlers, started)))
+    assert "broker 0 started [" in story_text(telling(dated(handlers, started, sure)))
+
+
+def test_a_file_that_a_broker_may_not_read_is_not_to_be_deleted(telling: Telling) -> None:
+    failed = "ERROR [SharedServer id=0] Got exception while starting SharedServer (kafka.server.SharedServer)"
+    unread = "java.io.IOException: Could not read file /d/__cluster_metadata-0/00000000000006012624-0000000019.checkpoint\n"
+    assert any("the right to read that file" in line for line in headline(telling(dated(failed) + unread)))
+
+
+def test_a_node_that_knows_no_voters_is_to_be_given_some(telling: Telling) -> None:
+    state = (
+        "INFO [RaftManager id=0] Completed transition to UnattachedState(epoch=2, leaderId=OptionalInt.empty, "
+        "votedKey=Optional.empty, voters=[], electionTimeoutMs=1893, highWatermark=Optional.empty) from null (org.apache.X)"
+    )
+    lines = headline(telling(dated(state)))
+    assert any("give it controller.quorum.voters" in line for line in lines)
+    assert not any("most of the voters run" in line for line in lines)
+
+
+def test_metadata_of_a_newer_release_want_that_release_back(telling: Telling) -> None:
+    fault = (
+        "ERROR Encountered fatal fault: Unable to apply FeatureLevelRecord record at offset 1609 on standby controller, "
+        "from the batch with baseOffset 1609 (org.apache.kafka.server.fault.ProcessTerminatingFaultHandler) "
+        "[quorum-controller-0-event-handler]"
+    )
+    error = (
+        "java.lang.RuntimeException: Tried to apply FeatureLevelRecord FeatureLevelRecord(name='metadata.version', "
+        "featureLevel={}), but this controller only supports versions 1-19\n"
+    )
+    story = telling(dated(fault) + error.format(20))
+    assert only(story, "process_failed")["node"] == 0
+    assert any("start Kafka 3.8, or a newer one, on this node again" in line for line in headline(story))
+    assert any("start a release after" in line for line in headline(telling(dated(fault) + error.format(999))))
+
+
+def test_an_error_of_the_raft_thread_is_looked_for_in_the_metadata_log(telling: Telling) -> None:
+    fault = "ERROR Encountered fatal fault: Unexpected error in raft IO thread (org.apache.kafka.server.fault.X)"
+    error = "java.lang.IllegalArgumentException: Got an unexpected empty key in the record\n"
+    assert any("look at the last batches in it" in line for line in headline(telling(dated(fault) + error)))
+
+
+def test_a_bootstrap_controller_has_an_address_and_no_id(telling: Telling) -> None:
+    line = (
+        "WARN [RaftManager id=1] Connection to node -2 (controller-0.example/10.104.4.14:9093) could not be established. "
+        "Node may not be available. (org.apache.kafka.clients.NetworkClient)"
+    )
+    state = (
+        "INFO [RaftManager id=1] Completed transition to CandidateState(localId=1, epoch=2, retries=1, voteStates={}, "
+        "highWatermark=Optional.empty) from null (org.apache.kafka.raft.QuorumState)"
+    )
+    story = telling(dated(line, state))
+    assert only(story, "unreachable")["address"] == "controller-0.example:9093"
+    assert only(story, "quorum")["unreachable"] == []
+    assert "could not reach the controller at controller-0.example:9093" in story_text(story)
+
+
+def test_a_leader_that_the_same_line_makes_a_replica_is_none_of_apache_kafka(telling: Telling) -> None:
+    change = (
+        "INFO [Controller 0] UNCLEAN partition change for x-0 with topic ID HhPpDbsLQCqkVYGkSVHmWA: replicas: [1] -> [{}], "
+        "isr: [1] -> [0], leader: 1 -> 0, leaderEpoch: 85 -> 86, partitionEpoch: 85 -> 86 (org.apache.kafka.controller.X)"
+    )
+    lines = headline(telling(dated(change.format("0"))))
+    assert any("its replicas went from [1] to [0] in the same line" in line for line in lines)
+    assert any("a build with shared storage" in line for line in lines)
+
+
+def test_a_batch_out_of_sequence_leaves_open_where_the_ones_before_it_are(telling: Telling) -> None:
+    refused = "ERROR [ReplicaManager broker=0] Error processing append operation on partition x-0 (kafka.server.X)"
+    error = (
+        "org.apache.kafka.common.errors.OutOfOrderSequenceException: Out of order sequence number for producer 12 at offset "
+        "2383068 in partition x-0: {} (incoming seq. number), 589542 (current end sequence number)\n"
+    )
+    lines = headline(telling(dated(refused) + error.format(589545)))
+    assert lines[0].startswith("Whether data was lost, these lines do not tell")
+    assert "its log has not the 2 records with sequence number 589543 to 589544" in lines[0]
+    assert any("ended with offset 2383068" in line for line in lines)
+    assert headline(telling(dated(refused) + error.format(589500)))[0].startswith("No loss")
+
+
+def test_a_follower_that_goes_on_to_follow_says_who_leads(telling: Telling) -> None:
+    skipped = (
+        "INFO [Broker id=8] Skipped the become-follower state change for x-215 with topic id Some(yO4CQayIRbyESrHHVPdOrQ) "
+        "and partition state LeaderAndIsrPartitionState(topicName='x', partitionIndex=215, controllerEpoch=-1, leader=4, "
+        "leaderEpoch=54, isr=[4, 8], partitionEpoch=102, replica"
+    )
+    story = telling(dated(skipped))
+    kept = only(story, "role_kept")
+    assert (kept["partition"], kept["node"], kept["leader"], kept["leader_epoch"]) == ("x-215", 8, 4, 54)
+    assert any("went on to follow broker 4 in epoch 54, ISR [4, 8]" in line for line in headline(story))
+
+
+def test_a_controller_with_too_much_to_do_is_told_by_a_line_that_was_cut(telling: Telling) -> None:
+    line = "ERROR [QuorumController id=1001] processExpiredBrokerHeartbeat: control"
+    lines = headline(telling(dated(line)))
+    assert any("node 1001, the active controller, had too much to do" in line for line in lines)
+
+
+def test_a_follower_that_misses_segments_in_remote_storage_is_told_from_which_offset(telling: Telling) -> None:
+    failed = "ERROR [ReplicaFetcher replicaId=7, leaderId=6, fetcherId=2] Error building remote log auxiliary state for x-24"
+    error = (
+        "org.apache.kafka.server.log.remote.storage.RemoteStorageException: Couldn't build the state from remote store for "
+        "partition: x-24, currentLeaderEpoch: 8, leaderLocalLogStartOffset: 209, leaderLogStartOffset: 0, epoch: 0 as the "
+        "previous remote log segment metadata was not found\n"
+    )
+    story = telling(dated(failed) + error)
+    assert (only(story, "remote_read_failed")["leader"], only(story, "remote_read_failed")["offset"]) == (6, 209)
+    assert any("look for the segments below 209" in line for line in headline(story))
+
+
+def test_segments_that_cannot_be_copied_to_remote_storage_are_not_lost(telling: Telling) -> None:
+    failed = (
+        "ERROR [RemoteLogManager=202 partition=bR3L1DLqSLKRvSn6UPV6sg:x-0] Error occurred while copying log segments of "
+        "partition: bR3L1DLqSLKRvSn6UPV6sg:x-0 (kafka.log.remote.RemoteLogManager$RLMCopyTask)"
+    )
+    error = 'java.lang.NullPointerException: Cannot invoke "java.io.File.toPath()" because "x" is null\n'
+    story = telling(dated(failed) + error)
+    assert (only(story, "remote_copy_failed")["partition"], only(story, "remote_copy_failed")["node"]) == ("x-0", 202)
+    assert any("watch the disk of this broker" in line for line in headline(story))
+
+
+VOTERS = """\
+Dumping try_KAFKA-19069/00000000000000000000.log
+Log starting offset: 0
+baseOffset: 0 lastOffset: 2 count: 3 baseSequence: -1 lastSequence: -1 producerId: -1 producerEpoch: -1 \
+partitionLeaderEpoch: 1 isTransactional: false isControl: true \
+position: 0 CreateTime: 1747299887693 size: 174 magic: 2 crc: 3714449884 isvalid: true
+| offset: 0 CreateTime: 1747299887693 keySize: 4 valueSize: 19 sequence:
+-1 headerKeys: [] controlType: LEADER_CHANGE(2)
+| offset: 1 CreateTime: 1747299887693 keySize: 4 valueSize: 5 sequence:
+-1 headerKeys: [] KRaftVersion {"version":0,"kRaftVersion":1}
+| offset: 2 CreateTime: 1747299887693 keySize: 4 valueSize: 55 sequence:
+-1 headerKeys: [] KRaftVoters
+{"version":0,"voters":[{"voterId":1,"voterDirectoryId":"tpx8pd1IQDqJwMfGzXj6GA","endpoints":[]}]}
+"""
+
+
+def test_a_dump_with_voters_is_of_the_metadata_log_whatever_its_folder_is_called(telling: Telling) -> None:
+    story = telling(VOTERS)
+    assert story.of_partitions() == {}
+    dumped = only(story, "metadata_dumped")
+    assert (dumped["kraft_version"], dumped["voters"]) == (1, [1])
+
+
+def test_a_snapshot_is_told_with_the_offset_that_it_goes_to(telling: Telling) -> None:
+    story = telling("Dumping /d/00000000000000000007-0000000002.checkpoint\nSnapshot end offset: 7, epoch: 2\n")
+    assert any("a snapshot of the metadata: what all records below offset 7" in line for line in headline(story))
+
+
+def test_the_replicas_of_the_quorum_are_told_by_their_table(telling: Telling) -> None:
+    ends = "{}     \tknuNd8k4S9u-8YMnEOdofw\t1595        \t{}  \t4 ms ago          \t5 ms ago             \t{}\t\n"
+    table = "NodeId\tDirectoryId           \tLogEndOffset\tLag\tLastFetchTimestamp\tLastCaughtUpTimestamp\tStatus  \t\n"
+    rows = (ends.format(0, 0, "Leader  "), ends.format(1, 3, "Follower"), ends.format(2, 0, "Follower"))
+    status = only(telling(table + "".join(rows)), "quorum_status")
+    assert (status["leader"], status["followers"], status["lag"]) == (0, [1, 2], 3)
+
+
+def test_a_broker_that_a_record_fences_left_until_one_unfences_it(telling: Telling) -> None:
+    record = (
+        '| offset: 629 CreateTime: 1730803001463 keySize: -1 valueSize: 19 sequence: -1 headerKeys: [] payload: {"type":'
+        '"BROKER_REGISTRATION_CHANGE_RECORD","version":0,"data":{"brokerId":8,"brokerEpoch":26,"fenced":FENCED}}\n'
+    )
+    fenced, unfenced = record.replace("FENCED", "1"), record.replace("FENCED", "-1")
+    lines = headline(telling(fenced))
+    assert any("broker 8 left: its registration was fenced" in line for line in lines)
+    assert any("start broker 8 again if it is to run" in line for line in lines)
+    assert not any(happened(entry) for entry in telling(fenced + unfenced).entries)
+
+
+def test_a_topic_of_which_a_grep_left_only_its_creation_is_told_with_its_offset(telling: Telling) -> None:
+    record = (
+        "| offset: 111 CreateTime: 1790509878206 keySize: -1 valueSize: 27 sequence: -1 headerKeys: [] payload: {"
+        '"type":"TOPIC_RECORD","version":0,"data":{"name":"orders","topicId":"ywkgJzfISRGP0UN2q1Y88A"}}\n'
+    )
+    story = telling(record)
+    assert (only(story, "topic_created")["topic"], only(story, "topic_created")["offset"]) == ("orders", 111)
+    assert any("give the whole dump" in line for line in headline(story))
+
+
+def test_high_watermarks_that_rise_one_by_one_are_one_entry(telling: Telling) -> None:
+    rose = (
+        "DEBUG [Partition x-2 broker=1] High watermark updated from (offset={}, segment=[16:76938]) to (offset={}, "
+        "segment=[16:78032]) (kafka.cluster.Partition)"
+    )
+    story = telling(dated(rose.format(88, 89), rose.format(89, 90)))
+    assert (only(story, "high_watermark_rose")["from"], only(story, "high_watermark_rose")["to"]) == (88, 90)
+    assert any("rose from 88 to 90 in 2 steps" in line for line in headline(story))
+
+
+def test_a_process_without_voters_in_its_configuration_is_told_what_to_set(telling: Telling) -> None:
+    error = (
+        'Exception in thread "main" org.apache.kafka.common.config.ConfigException: If using process.roles, either '
+        "controller.quorum.bootstrap.servers must contain the set of bootstrap controllers or controller.quorum.voters must"
+    )
+    lines = headline(telling(error + "\n"))
+    assert any(
+        "a node failed: controller.quorum.voters is not set, nor is controller.quorum.bootstrap.servers" in line
+        for line in lines
+    )
+    assert any("KAFKA_CONTROLLER_QUORUM_VOTERS" in line for line in lines)
+
+
+def test_lines_of_automq_are_told_to_be_its_own(telling: Telling) -> None:
+    line = "ERROR [ElasticLogManager] Failed to create elastic log for x-1 (kafka.log.streamaspect.ElasticLogManager)"
+    assert "There are lines of AutoMQ" in story_text(telling(dated(line)))
+
+
+def test_a_lost_connection_counts_while_a_node_knows_no_leader(telling: Telling) -> None:
+    waits = (
+        "INFO [MetadataLoader id=0] initializeNewPublishers: the loader is still catching up because we still don't know "
+        "the high water mark yet. (org.apache.kafka.image.loader.MetadataLoader)"
+    )
+    lost = "INFO [RaftManager id=0] Node {} disconnected. (org.apache.kafka.clients.NetworkClient)"
+    unreached = (
+        "WARN [RaftManager id=0] Connection to node 2 (localhost/127.0.0.1:24038) could not be established. Broker may not "
+        "be available. (org.apache.kafka.clients.NetworkClient)"
+    )
+    assert telling(dated(lost.format(1))).entries == []
+    story = telling(dated(waits, lost.format(1), lost.format(2), unreached))
+    assert [entry.fields["peer"] for entry in story.entries if "peer" in entry.fields] == [1, 2]
+    assert any("node 0 lost its connection to node 1" in line for line in headline(story))

@@ -30,6 +30,16 @@ USED_BY_ANOTHER = (
 )
 """How Windows says in its languages that a file is open."""
 RENAMED_FOLDER = re.compile(r"NoSuchFileException: \S+\.[0-9a-f]{32}-(?:delete|future|stray)\b")
+_UNKNOWN_LEVEL = re.compile(r"featureLevel=(\d+)\), but this controller only supports versions \d+-(\d+)")
+_OUT_OF_ORDER = re.compile(
+    r"for producer(?:Id)? (\d+) at offset (\d+) in partition \S+: (\d+) \(incoming seq\. number\), (\d+) \(current end"
+)
+_LEVELS = (
+    *((1, "3.0"), (2, "3.1"), (3, "3.2"), (4, "3.3"), (8, "3.4"), (9, "3.5"), (12, "3.6"), (15, "3.7"), (20, "3.8")),
+    *((21, "3.9"), (22, "4.0"), (26, "4.1")),
+)
+"""The first metadata.version of each release (MetadataVersion), up to _LAST_LEVEL of the last one."""
+_LAST_LEVEL = 27
 _STEPS = (
     (
         ("still starting up, cannot shut down",),
@@ -99,6 +109,31 @@ _STEPS = (
         "raise -XX:MaxDirectMemorySize of this broker, and restart it",
     ),
     (
+        ("controller.quorum.voters is not set",),
+        (
+            "set it, id@host:port of each controller, in the file that this process reads; in a container, see that the "
+            "variable reaches it (KAFKA_CONTROLLER_QUORUM_VOTERS); no log was touched"
+        ),
+    ),
+    (
+        ("Unexpected error in raft IO thread",),
+        (
+            "copy the metadata directory of this node before it starts again, and look at the last batches in it with "
+            "kafka-dump-log --cluster-metadata-decoder, as on the other controllers; the topics' records lie elsewhere"
+        ),
+    ),
+    (
+        ("controller to acknowledge that we are caught up",),
+        (
+            "look at the minute before in this log, and into the logs of the controllers: it did not learn in time that it "
+            "is registered and has the metadata, or was told to stop meanwhile (initial.broker.registration.timeout.ms)"
+        ),
+    ),
+    (
+        ("Could not read file",),
+        "give the user of this process the right to read that file, as by chown; delete nothing: it may be whole",
+    ),
+    (
         ("NoSuchFileException: /tmp/",),
         "give the broker a directory that the system does not clean: a file that it had below /tmp is gone",
     ),
@@ -162,6 +197,23 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
             "bring back the replicas that left the ISR, which is smaller than min.insync.replicas: no record is lost by it; "
             "a partition that has no more replicas needs more of them, or a lower min.insync.replicas"
         )
+    sequences = [sequence for entry in entries if (sequence := missing_sequence(entry)) is not None]
+    if sequences:
+        steps.append(
+            f"compare where the log of the leader before ended with offset {sequences[0].offset}: what it had and this "
+            "leader has not is lost if it was acknowledged; what was not, the producer sends again"
+        )
+    for entry in entries:
+        if entry.kind == "remote_read_failed":
+            below = f"the segments below {entry.fields['offset']}" if entry.fields["offset"] is not None else "its segments"
+            steps.append(
+                f"look for {below} in the remote storage and in __remote_log_metadata: until broker {entry.node} finds them "
+                "this replica does not catch up, and nothing is lost; up to 3.7.0 a reassignment may end so (KAFKA-16105)"
+            )
+    if any(entry.kind == "remote_copy_failed" for entry in entries):
+        steps.append(
+            "watch the disk of this broker, which tries again: what is not copied stays on it, and nothing is lost by that"
+        )
     if any(entry.kind == "uncleanable" for entry in entries):
         steps.append(
             "look for an invalid batch in the segments of that broker with kafka-dump-log; the log grows until the broker "
@@ -182,6 +234,11 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
         steps.append(
             "compare that offset with what the log has (kafka-get-offsets): below it, retention removed what was not read; "
             "beyond it, the log was truncated, or its topic made anew"
+        )
+    if any(entry.kind == "elected" and "replicas" in entry.fields and _is_new(entry) for entry in entries):
+        steps.append(
+            "see whether this is a build with shared storage, such as AutoMQ, where the new leader opens the same log: "
+            "Apache Kafka elects no replica that the same line adds"
         )
     if any(entry.kind == "no_other_leader" for entry in entries):
         steps.append(
@@ -212,6 +269,12 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
     return list(dict.fromkeys(steps))
 
 
+def _is_new(election: StoryEntry) -> bool:
+    """Return whether a leader was none of the replicas before the line that elected it."""
+    leader, before, after = (election.fields[name] for name in ("leader", "replicas_before", "replicas"))
+    return leader in after and leader not in before
+
+
 _STEPS_BY_KIND = {
     "not_deleted": (
         "watch the disk: the folders that end in -delete stay until the broker starts again; no partition needs them"
@@ -219,6 +282,10 @@ _STEPS_BY_KIND = {
     "session_expired": (
         "look for a pause of this broker just before it, by a long garbage collection or a slow disk, and whether ZooKeeper "
         "was slow: no record is lost by it, and the broker registers again"
+    ),
+    "controller_overloaded": (
+        "look for a pause, a slow disk or too little processor of this controller at that time: a heartbeat that waited "
+        "fences no broker, but one that starts stays fenced meanwhile"
     ),
     "migration": "see that the brokers have zookeeper.metadata.migration.enable=true and controller.quorum.voters",
     "leaders_not_moved": (
@@ -240,7 +307,7 @@ _STEPS_BY_KIND = {
 """What to do about a process, whatever its lines say besides."""
 _KINDS = frozenset(
     {"directory_failed", "process_failed", "voter_mismatch", "quorum", "request_failed", "thread_died", "controller"}
-    | {"fetch_refused", *_STEPS_BY_KIND}
+    | {"fetch_refused", "broker_left", *_STEPS_BY_KIND}
 )
 
 
@@ -270,6 +337,12 @@ def _process_advice(entry: StoryEntry) -> str | None:
                 f"look into the logs of nodes {nodes}: they answered, and did not vote for it, as their metadata log goes "
                 "further, or they know a leader or another candidate"
             )
+        if "no voters" in entry.marks:
+            return (
+                "give it controller.quorum.voters, as neither its configuration nor its metadata log names a voter; with "
+                "controller.quorum.bootstrap.servers instead, see that it reaches these, and that the first controller was "
+                "formatted with --standalone or --initial-controllers"
+            )
         return (
             "see that most of the voters run and that each reaches the others at the listener of the controllers: without a "
             "leader of the quorum no partition gets another leader and no ISR changes"
@@ -279,6 +352,13 @@ def _process_advice(entry: StoryEntry) -> str | None:
         return (
             "keep the stack trace behind this line: it is a bug of the controller if the next ones fail with it, too"
             if "error" in entry.fields and "waited" not in entry.fields
+            else None
+        )
+    if entry.kind == "broker_left":
+        broker = entry.fields["broker"]
+        return (
+            f"start broker {broker} again if it is to run; its own log says why it stopped, or was not heard of"
+            if "dump" in entry.marks and "ended" not in entry.marks
             else None
         )
     if entry.kind == "voter_mismatch":
@@ -309,6 +389,13 @@ def _process_advice(entry: StoryEntry) -> str | None:
             "start the broker again: the folder that it names was renamed meanwhile, by a move between directories "
             "or as its topic was deleted; the disk itself is not at fault"
         )
+    level = _UNKNOWN_LEVEL.search(why)
+    if level is not None:
+        wanted, known = _release_of_level(int(level[1])), _release_of_level(int(level[2]))
+        return (
+            f"start {wanted}, or a newer one, on this node again: the metadata have the version {level[1]}, of {wanted}, "
+            f"and what runs is {known}; nothing is damaged, so format and delete nothing"
+        )
     foreign = _FOREIGN_FOLDER.search(why)
     if foreign is not None:
         return (
@@ -324,6 +411,32 @@ def _process_advice(entry: StoryEntry) -> str | None:
     if entry.kind == "directory_failed" and not why:
         return "look for the first line `Error while ..` (LogDirFailureChannel) before it: it says why"
     return None
+
+
+def _release_of_level(level: int) -> str:
+    """Return the release that brought a level of metadata.version, or a later one than is known here."""
+    if level > _LAST_LEVEL:
+        return f"a release after Kafka {_LEVELS[-1][1]}"
+    return next((f"Kafka {release}" for first, release in reversed(_LEVELS) if level >= first), "an older Kafka")
+
+
+class MissingSequence(NamedTuple):
+    """Sequence numbers [first, end) of a producer that a log has not, in front of an offset."""
+
+    producer: int
+    offset: int
+    first: int
+    end: int
+
+
+def missing_sequence(entry: StoryEntry) -> MissingSequence | None:
+    """Return what is missing in front of records that a leader refused as out of order; None for any other entry."""
+    gap = _OUT_OF_ORDER.search(str(entry.fields.get("error"))) if entry.kind == "produce_refused" else None
+    if gap is None:
+        return None
+    producer, offset, incoming, last = (int(number) for number in gap.groups())
+    # Below the last one it is an old batch, which the log has, or has had.
+    return MissingSequence(producer, offset, last + 1, incoming) if incoming > last + 1 else None
 
 
 class _LogEnd(NamedTuple):

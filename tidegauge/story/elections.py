@@ -64,7 +64,7 @@ class Elections(StoryState):
 
     def say_leader(self, line: SourcedLine) -> None:
         """Tell a replica that begins to lead an epoch at an offset: its log ends there."""
-        self.nodes[self.key(line)].active = True  # lines of recovery behind it are of another start
+        self.serves(line)
         topic_id = line.fields.get("topic_id")
         # Leader epoch 0 is of a partition that is new.
         self.renew(line, topic_id, anew=optional(line, "leader_epoch") == 0)
@@ -98,9 +98,19 @@ class Elections(StoryState):
         self.had(line, number(line.fields["high_watermark"]), number(line.fields["leader_epoch"]))
         self._isr_is(partition, ids(line.fields["isr"]), number(line.fields["version"]))
 
+    def say_follower_again(self, line: SourcedLine) -> None:
+        """Tell a follower that was told to follow in an epoch in which it does: who leads, and the ISR."""
+        partition, fields = self.partitions[str(line.partition)], line.fields
+        leader, epoch, isr = int(fields["leader"]), number(fields["leader_epoch"]), ids(fields["isr"])
+        self._isr_is(partition, isr, number(fields["version"]))
+        replica = self.replica_of(line)
+        replica.follower_again = self.add_or_count(
+            replica.follower_again, line, "role_kept", leader=leader, leader_epoch=epoch, isr=list(isr)
+        )
+
     def say_follower(self, line: SourcedLine) -> None:
         """Tell a replica that begins to follow a leader: its log ends at `offset`."""
-        self.nodes[self.key(line)].active = True
+        self.serves(line)
         self.renew(line, line.fields.get("topic_id"), anew=number(line.fields["leader_epoch"]) == 0)
         replica = self.replica_of(line)
         leader = optional(line, "leader")
@@ -471,6 +481,9 @@ class Elections(StoryState):
                 self._elected(line, leader, epoch=epoch, isr=isr, version=version, clean=clean)
                 if line.fields.get("unclean"):
                     partition.elections[-1].marks.add("called unclean")
+                if "replicas" in changed:
+                    before, after = (list(ids(replicas.strip("[]"))) for replicas in changed["replicas"])
+                    partition.elections[-1].fields |= {"replicas_before": before, "replicas": after}
 
     def say_changes(self, line: SourcedLine) -> None:
         """Tell elections by a KRaft controller's line of several partition change records: each that names a leader."""
@@ -501,8 +514,9 @@ class Elections(StoryState):
         )
 
     def say_dumped_topic(self, line: SourcedLine) -> None:
-        """Note the name of a topic id, by a TopicRecord in a metadata dump: other records have the id only."""
+        """Tell a topic that a TopicRecord in a metadata dump creates, and note its name: other records have the id only."""
         self.topics[line.fields["topic_id"]] = line.fields["topic"]
+        self.add(line, "topic_created", topic=line.fields["topic"], offset=optional(line, "offset"))
 
     def say_dumped_partition(self, line: SourcedLine) -> None:
         """Tell the first leader of a partition, by a PartitionRecord in a metadata dump: that is a clean election."""

@@ -22,9 +22,12 @@ LONG_START = 30 * SECOND
 """A node that starts may wait so long for the quorum."""
 LONG_WRITE = 10 * SECOND
 """Longer than a quorum without a leader, as elections go, keeps a write waiting."""
+_OF_A_START = ("startup", "If using process.roles", "while starting SharedServer", "fatal error while waiting for")
+"""Parts of fatal lines that only a process prints which starts."""
 _OF_A_REPLICA = re.compile(r"\w-\d+(?:\.[0-9a-f]{32}-(?:delete|future|stray))?$")
 _STATE_IN_ZOOKEEPER = re.compile(r"(?:Session expired|ConnectionLoss) for /brokers/topics/([^/\s]+)/partitions/(\d+)/state")
 _REPLICA_KEY = re.compile(r"\bid=(\d+)")
+_IP = re.compile(r"/[^/]{0,80}(?=:\d{1,5}$)")
 _IN_DIRECTORY = re.compile(r"(?: in(?: log)?)?(?: dir(?:ectory)?| log dir)? $")
 
 
@@ -45,11 +48,15 @@ class Processes(StoryState):
     def say_started(self, line: SourcedLine) -> None:
         """Note that a process has started, and tell its start if no line before did."""
         node = self.nodes[self.key(line)]
-        if node.start is None or node.phase == "stopped":
-            self.start(line, node)
+        # A BrokerServer says so of a start that fails, too, and a ControllerServer before it has begun.
+        is_sure = line.says.text != "Transition from STARTING to STARTED"
+        if not is_sure and node.fatal is not None and line.order - node.fatal.order < TOGETHER:
+            return
+        start = self.start(line, node) if node.start is None or node.phase == "stopped" else node.start
         node.phase = "started"
+        start.marks |= {"started"} if is_sure else set()
 
-    def start(self, line: SourcedLine, node: NodeStory) -> None:
+    def start(self, line: SourcedLine, node: NodeStory) -> StoryEntry:
         """Begin a process of a node with an entry; forget what lines of the process before said of its replicas."""
         node.start = self.add(line, "start", clean=None)
         node.starts += 1
@@ -63,16 +70,15 @@ class Processes(StoryState):
             if whose == key:
                 replica.loaded = replica.truncation = replica.fell = replica.reset = None
                 replica.ended = None
+        return node.start
 
     def _recovery(self, line: SourcedLine) -> StoryEntry:
         """Return the entry of the start that a line of recovery belongs to; begin one if no line has told that start."""
         node = self.nodes[self.key(line)]
         # Logs are recovered before a broker is started, and before it leads or follows.
         if node.start is None or node.active or node.phase in ("started", "stopped"):
-            self.start(line, node)
-        start = node.start
-        assert start is not None
-        return start
+            return self.start(line, node)
+        return node.start
 
     def say_unclean(self, line: SourcedLine) -> None:
         """Tell that a process was not stopped in order before; a directory without logs shows nothing."""
@@ -232,18 +238,22 @@ class Processes(StoryState):
 
     def say_stopping(self, line: SourcedLine) -> None:
         """Tell that a process begins to stop; whether it does so cleanly, say_stopped tells."""
-        node = self.nodes[self.key(line)]
-        if node.stop is None:
-            node.stop = self.add(line, "stop", clean=None)
+        self._stop(line)
 
     def say_stopped(self, line: SourcedLine) -> None:
-        """Tell that a process has stopped in order."""
+        """Tell that a process has stopped in order; one whose start failed prints that, too, and never ran."""
+        stop = self._stop(line)
+        stop.fields["clean"] = None if "never ran" in stop.marks else True
+        join(stop, line)
+        self.nodes[self.key(line)].phase = "stopped"
+
+    def _stop(self, line: SourcedLine) -> StoryEntry:
+        """Return the entry of the end of a process, with its mark if its start had failed; begin it if needed."""
         node = self.nodes[self.key(line)]
         if node.stop is None:
             node.stop = self.add(line, "stop", clean=None)
-        node.stop.fields["clean"] = True
-        join(node.stop, line)
-        node.phase = "stopped"
+            node.stop.marks |= {"never ran"} if node.fatal is not None and "start" in node.fatal.marks else set()
+        return node.stop
 
     def say_fatal(self, line: SourcedLine) -> None:
         """Tell an error that ends a process, in the words of its line; more lines of it, just behind, are one entry.
@@ -269,9 +279,14 @@ class Processes(StoryState):
             error = f"fatal error during {error}"
         if "waiting for" in line.says.text:
             error = f"it waited for {error}"
+        if "setting" in line.fields:
+            line, unset = replace(line, error=""), "controller.quorum.voters is not set"
+            error = f"{unset}, nor is controller.quorum.bootstrap.servers" if "boot" in line.fields["setting"] else unset
         if "already registered" in line.says.text:
             error = f"/brokers/ids/{line.node} is already registered in ZooKeeper"
-        error = error or line.says.text.strip()
+        if line.says.text.startswith("Exiting Kafka due") and error is not None:
+            error = f"{line.says.text} {error}"
+        error = error.rstrip(".") if error is not None else line.says.text.strip()
         # That it could not register is no entry of its own where its process ends by that.
         refused = node.unregistered
         if refused is not None and "NodeExists" in line.error and line.order - refused.order < TOGETHER:
@@ -286,12 +301,19 @@ class Processes(StoryState):
                 line, "process_failed", line.partition, error=error, **({"cause": line.error} if line.error else {})
             )
             # A controller of KRaft has this line, too.
-            node.fatal.marks |= {"any node"} if "fatal fault" in line.says.text else set()
+            is_of_any = "fatal fault" in line.says.text or "process.roles" in line.says.text
+            node.fatal.marks |= {"any node"} if is_of_any else set()
             node.fatal.marks |= {"ahead of its leader"} if "leader_end" in line.fields else set()
         else:
             join(node.fatal, line)
             if "stored" in line.fields and node.fatal.fields["error"] != error:
                 node.fatal.fields["cause"] = error
+        if any(text in line.text for text in _OF_A_START):
+            node.fatal.marks.add("start")
+            # The stop that follows on it may be printed before it.
+            if node.stop is not None and line.order - node.stop.order < TOGETHER:
+                node.stop.fields["clean"] = None
+                node.stop.marks.add("never ran")
 
     def say_directory_failed(self, line: SourcedLine, error: str | None = None) -> None:
         """Tell a log directory that failed, once; `error` is why, if a line says it, and the first one stays."""
@@ -404,7 +426,7 @@ class Processes(StoryState):
                 epochs=None,
                 elections=0,
                 rejected_by=[],
-                unreachable=sorted(node.unreachable),
+                unreachable=sorted(name for name in node.unreachable if name >= 0),
                 resigned=None,
             )
             entry.marks |= {"stopping"} if node.stop is not None else set()
@@ -435,6 +457,26 @@ class Processes(StoryState):
         node.no_api_versions[peer] = self.add_or_count(
             node.no_api_versions.get(peer), replace(line, partition=None), "api_versions_failed", **fields
         )
+
+    def say_heartbeat_late(self, line: SourcedLine) -> None:
+        """Tell an active controller that had so much to do that a broker's heartbeat waited too long in its queue."""
+        node = self.nodes[self.key(line)]
+        fields = {"broker": optional(line, "broker")}
+        node.overloaded = self.add_or_count(
+            node.overloaded, replace(line, partition=None), "controller_overloaded", **fields
+        )
+
+    def say_dumped_fence(self, line: SourcedLine) -> None:
+        """Tell a broker whose registration a record of a metadata dump fences; one that unfences it later ends that."""
+        broker = number(line.fields["broker"])
+        node = self.nodes[broker]
+        if line.fields["fenced"] == "1":
+            node.fenced = self.add(replace(line, node=None), "broker_left", broker=broker, why="its registration was fenced")
+            node.fenced.marks.add("dump")
+        else:
+            self.add(replace(line, node=broker), "broker_unfenced")
+            if node.fenced is not None:
+                node.fenced.marks.add("ended")
 
     def say_too_few_brokers(self, line: SourcedLine) -> None:
         """Tell a topic that was not made, since fewer brokers are registered than it was to have replicas."""
@@ -472,6 +514,18 @@ class Processes(StoryState):
         leader = int(line.fields["leader"])
         self.status[line.file] = self.add(line, "quorum_status", leader=leader, leader_epoch=None, lag=None)
 
+    def say_status_replica(self, line: SourcedLine) -> None:
+        """Tell a row of `kafka-metadata-quorum describe --replication`: that of the leader comes first."""
+        replica, lag = number(line.fields["replica"]), int(line.fields["lag"])
+        status = self.status.get(line.file)
+        if line.says.text.strip() == "Leader":
+            status = self.add(line, "quorum_status", leader=replica, leader_epoch=None, lag=None, followers=[])
+            self.status[line.file] = status
+        elif status is not None and "followers" in status.fields:
+            status.fields["followers"].append(replica)
+            status.fields["lag"] = max(lag, status.fields["lag"] or 0)
+            join(status, line)
+
     def say_status_epoch(self, line: SourcedLine) -> None:
         """Add the leader epoch in that output."""
         self._add_to_status(line, "leader_epoch", line.fields["epoch"])
@@ -506,14 +560,29 @@ class Processes(StoryState):
         """Tell a leader of the quorum that no majority of the voters fetched from, within `limit` milliseconds."""
         self._without_leader(line).fields["alone"] = number(line.fields["limit"])
 
+    def say_disconnected(self, line: SourcedLine) -> None:
+        """Tell a lost connection to a peer of Raft, where the node has no leader: else Kafka closes what is idle."""
+        node, peer = self.nodes[self.key(line)], int(line.fields["peer"])
+        if node.behind is not None or (node.quorum is not None and node.quorum.fields["leader"] is None):
+            fields = {"peer": peer} if peer >= 0 else {"peer": peer, "address": None}
+            node.disconnected[peer] = self.add_or_count(node.disconnected.get(peer), line, "disconnected", **fields)
+
     def say_unreachable(self, line: SourcedLine) -> None:
         """Tell a node (`peer`) that the one which wrote the line could not connect to, or not send a request to."""
-        node, peer = self.nodes[self.key(line)], number(line.fields["peer"])
+        node, peer = self.nodes[self.key(line)], int(line.fields["peer"])
+        # That it could not connect says more than that it is not connected.
+        lost = node.disconnected.pop(peer, None)
+        if lost is not None and lost.fields["times"] == 1 and line.order - lost.order < TOGETHER:
+            self.entries.remove(lost)
         # Only peers of Raft matter for the quorum.
         peers = node.unreachable if "RaftManager" in line.text else node.unanswering
-        peers[peer] = self.add_or_count(peers.get(peer), replace(line, partition=None), "unreachable", peer=peer)
+        fields: dict[str, object] = {"peer": peer}
+        if peer < 0:
+            # No node, but a place in controller.quorum.bootstrap.servers (KafkaRaftClient): `host/ip:port` says which.
+            fields["address"] = _IP.sub("", line.fields.get("address", "")) or None
+        peers[peer] = self.add_or_count(peers.get(peer), replace(line, partition=None), "unreachable", **fields)
         if node.quorum is not None and node.quorum.fields["leader"] is None:
-            node.quorum.fields["unreachable"] = sorted(node.unreachable)
+            node.quorum.fields["unreachable"] = sorted(name for name in node.unreachable if name >= 0)
 
     def say_unheard(self, line: SourcedLine) -> None:
         """Tell a broker whose requests do not get to the active controller."""

@@ -38,6 +38,7 @@ from tidegauge.traces.kafka_logs.discovery.folders import FolderWalk
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.kafka_logs.discovery.writers import OF_ANY_PROGRAM, OWN_IDENTITY, OWN_IN_WORDS
 from tidegauge.traces.kafka_logs.parsing.lines import blocks, is_binary, is_tar, lines_matching
+from tidegauge.traces.kafka_logs.parsing.parsed_line import METADATA_LOG
 from tidegauge.traces.problems import Problem
 
 DEEPEST = 6
@@ -63,6 +64,7 @@ OWN_ID = re.compile(
     r"|\bReplica (\d+) for partition \S{1,260} reset its fetch"
     r"|\bbrokerId=(\d+) performed a truncation"
     r"|\bkafka-(\d+)-(?:metadata-loader|raft)"
+    r"|\bquorum-controller-(\d+)-event-handler\b"
     r"|^[^A-Za-z]{0,40}(?:broker|node)[ _\-]?(\d+) ?[:|] "
 )
 """Places in which a line says whose it is; never those that name another node."""
@@ -71,7 +73,7 @@ _FETCHED_FROM = re.compile(r"\bleaderId=(\d+)|\[ReplicaFetcherThread-\d+-(\d+)\]
 """Where a fetcher names the leader of its partitions."""
 WITH_EXCEPTIONS = frozenset(
     {"fetch-error", "produce-error", "fatal", "directory-error", "fetch-refused", "not-deleted", "request-failed"}
-    | {"task-failed", "thread-died", "uncleanable"}
+    | {"task-failed", "thread-died", "uncleanable", "tier-unread", "tier-unwritten"}
 )
 """Statements behind which the exception says why."""
 ONCE = frozenset(
@@ -88,7 +90,9 @@ _MOST_BEHIND, _MOST_BETWEEN = 600, 3_000
 _BEHIND_THE_END, _ENDS = " \t.,;:!|>*_~", tuple(")]}\"'`")
 """How a line ends that is whole: with its logger, its thread, or what an export puts around it."""
 _QUOTED = re.compile(r"^[ \t>|]+")
-_BEGINS_ANEW = re.compile(r"^(?:at [\w$.]+[($/]|Caused by|\.\.\. \d+ more|(?:[a-z]\w*+\.)++\w*(?:Exception|Error)\b|[{\[`])")
+_BEGINS_ANEW = re.compile(
+    r"^(?:at [\w$.]+[($/]|Caused by|\.\.\. \d+ more|(?:[a-z]\w*+\.)++\w*(?:Exception|Error)\b|\{(?!\"version\":)|[\[`])"
+)
 CAUSED_BY = "; caused by "
 
 _FENCE_OR_COMMAND = re.compile(
@@ -390,7 +394,7 @@ def _take(text: str, number: int, order: int, file: ReadFile, selection: Selecti
         if "[ConsumerFetcher" in text and says.kind != "consumer-reset":
             continue  # what a consumer to 1.1 fetched: no broker did
         # A dump is told by its first line, with what it has (_end_dump), as long as no batch in it is odd.
-        if says.kind == "dumped-segment":
+        if says.kind in ("dumped-segment", "dumped-snapshot"):
             _end_dump(file)
         elif says.kind == "dumped-batch" and not fields:
             continue  # it follows on the batch before, as nearly all do
@@ -414,6 +418,10 @@ def _take(text: str, number: int, order: int, file: ReadFile, selection: Selecti
             file.caused.append(len(file.sourced_lines))
         if says.kind == "dumped-segment":
             file.dump.place = len(file.sourced_lines)
+        # Only the metadata log has such records, whatever the folder is called from which it was copied.
+        if says.kind == "dumped-quorum" and file.dump.place is not None:
+            segment = file.sourced_lines[file.dump.place]
+            file.sourced_lines[file.dump.place] = replace(segment, partition=METADATA_LOG)
         file.sourced_lines.append(sourced)
         order = max(order, written)
     return order

@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
-from tidegauge.story.advice import step_for_process
+from tidegauge.story.advice import missing_sequence, step_for_process
 from tidegauge.story.losses import BELOW, BROKEN, DISK, NEVER, UNCLEAN, Loss, end_of_lost_log
 from tidegauge.story.state import AN_ERROR, NO_LEADER, StoryEntry
 from tidegauge.story.story import PASSING, Story, happened
@@ -26,7 +26,11 @@ from tidegauge.traces.problems import counted
 from tidegauge.util.untrusted_text import visible
 
 _SENTENCE_END = re.compile(r"\. (?=[A-Z])")
-_REDPANDA = next(mark.pattern for mark in SYSTEMS if mark.says == "Redpanda")
+_OTHERS = {
+    "Redpanda": "its replicas follow Raft, and what they print is not read",
+    "AutoMQ": "what it prints of its own, of logs in shared storage, is not read",
+}
+"""Systems of which a story may have nothing to tell, and why."""
 MOST_LINES = 5
 """Lines of a headline that ordinary refusals may fill."""
 MOST_LOSSES = 5
@@ -71,8 +75,11 @@ def headline(story: Story, *, judged: bool = False, failures: int = 0) -> list[s
         lines += map(visible, unread_errors(story))
         lines += map(visible, _asides(story))
     elif lines and not judged:
-        # Refusals that pass are told only while there is room.
-        lines += [visible(line) for line in _refusals(story)][: max(0, MOST_LINES - len(lines))]
+        # The state of the quorum, and refusals that pass, are told only while there is room.
+        states = [
+            f"{entry_sentence(entry)}." for entry in story.entries if entry.kind == "quorum_status" and not happened(entry)
+        ]
+        lines += [visible(line) for line in (*states, *_refusals(story))][: max(0, MOST_LINES - len(lines))]
     return lines
 
 
@@ -112,9 +119,25 @@ def _asides(story: Story) -> Iterator[str]:
     )
     dumped = [entry for entry in story.entries if entry.kind == "segment_dumped"]
     yield from (f"{entry.partition}: {entry_sentence(entry)}." for entry in dumped[:MOST_EVENTS])
+    yield from (f"{entry_sentence(entry)}." for entry in story.entries if entry.kind == "metadata_dumped")
+    yield from _created(story)
+    # Where nothing else is told, what goes on as it should is an answer, too.
+    if all(entry.kind in ("high_watermark_rose", "role_kept") for entry in story.entries):
+        yield from (f"{entry.partition}: {entry_sentence(entry)}." for entry in story.entries[:MOST_EVENTS])
     retention = [entry for entry in story.entries if entry.kind == "retention"]
     yield from (f"{entry.partition}: {entry_sentence(entry)}." for entry in retention[:MOST_EVENTS])
     yield from _refusals(story)
+
+
+def _created(story: Story) -> Iterator[str]:
+    """Yield sentences on topics that a dump creates of which no record of a partition is there, as behind a grep."""
+    with_partitions = {name.rpartition("-")[0] for name in story.of_partitions()}
+    created = [entry for entry in story.entries if entry.kind == "topic_created"]
+    yield from (
+        f"{entry_sentence(entry)}. Its partitions and leaders are in other records: give the whole dump."
+        for entry in created[:MOST_EVENTS]
+        if entry.fields["topic"] not in with_partitions
+    )
 
 
 def unread_errors(story: Story) -> Iterator[str]:
@@ -241,6 +264,9 @@ def _left_open(name: str, entry: StoryEntry, kinds: Set[tuple[str, int | None]],
         open_end = fields["to"] < fields["from"] and "start" not in entry.marks and ("truncated", entry.node) not in kinds
         line = f"the lines `reset its fetch offset ..` and `Truncating ..` of {who}, and where the log of its leader ended"
         return 1, line if open_end else ""
+    sequence = missing_sequence(entry)
+    if sequence is not None:
+        return 1, f"whether the leader before had the records of producer {sequence.producer} that are missing: {ends}"
     if entry.kind == "gap":
         topic = name.rpartition("-")[0]
         return (
@@ -364,6 +390,7 @@ def _telling(events: Sequence[StoryEntry]) -> Sequence[StoryEntry]:
 
 _OF_ANY_NODE = frozenset(
     {"controller", "voter_mismatch", "quorum", "unreachable", "metadata_behind", "migration", "thread_died"}
+    | {"controller_overloaded", "disconnected"}
     | {"metadata_empty", "api_versions_failed"}
 )
 """Kinds that a controller of KRaft tells of itself as a broker does."""
@@ -392,7 +419,7 @@ class _Subject(NamedTuple):
 
 _SENTENCES: Mapping[str, Callable[[_Subject], str]] = {
     "start": lambda e: (
-        f"{e.who} started{_clean(e.fields['clean'])}"
+        f"{e.who} {'started' if 'started' in e.entry.marks else 'began to start'}{_clean(e.fields['clean'])}"
         + (" and made index files anew, by which nothing is lost" if "indexes_rebuilt" in e.fields else "")
     ),
     "session_expired": lambda e: (
@@ -416,6 +443,7 @@ _SENTENCES: Mapping[str, Callable[[_Subject], str]] = {
     "quorum_status": lambda e: (
         ("the KRaft quorum had no leader" if e.fields["leader"] < 0 else f"node {e.fields['leader']} led the KRaft quorum")
         + (f" in epoch {e.fields['leader_epoch']}" if e.fields["leader_epoch"] is not None else "")
+        + (f", followers {e.fields['followers']}" if e.fields.get("followers") else "")
         + (f", and the follower farthest behind lacked {e.fields['lag']} records" if e.fields["lag"] is not None else "")
     ),
     "described": lambda e: (
@@ -439,10 +467,8 @@ _SENTENCES: Mapping[str, Callable[[_Subject], str]] = {
         f"{e.fields['own']}{_times(e.fields)}"
     ),
     "quorum": lambda e: _quorum(e.entry, e.who),
-    "unreachable": lambda e: (
-        f"{e.who} could not reach {'the active controller' if e.fields['peer'] is None else 'node ' + str(e.fields['peer'])}"
-        f"{_times(e.fields)}"
-    ),
+    "unreachable": lambda e: f"{e.who} could not reach {_peer(e.fields)}{_times(e.fields)}",
+    "disconnected": lambda e: f"{e.who} lost its connection to {_peer(e.fields)}{_times(e.fields)}",
     "not_registered": lambda e: (
         f"the controller has another registration of {e.who}, or none: "
         f"{e.fields['error']}{_epochs(e.fields)}{_times(e.fields)}"
@@ -463,9 +489,18 @@ _SENTENCES: Mapping[str, Callable[[_Subject], str]] = {
     ),
     "produce_refused": lambda e: (
         f"{e.who} did not take records of producers: {_first_sentence(e.fields['error'] or 'no line says why')}"
-        f"{_times(e.fields)}"
+        f"{_times(e.fields)}{_missing(e.entry)}"
     ),
-    "stop": lambda e: f"{e.who} {'stopped cleanly' if e.fields['clean'] else 'began to stop'}",
+    "stop": lambda e: (
+        f"{e.who} "
+        + (
+            "shut down, as its start had failed"
+            if "never ran" in e.entry.marks
+            else "stopped cleanly"
+            if e.fields["clean"]
+            else "began to stop"
+        )
+    ),
     "segment_dumped": lambda e: (
         f"the dump of its segment {e.fields['segment']} has {e.fields['first']} to {e.fields['last']}, "
         f"and {'its batch is valid' if e.fields['batches'] == 1 else 'all of its batches are valid, without a gap'}"
@@ -494,6 +529,11 @@ _SENTENCES: Mapping[str, Callable[[_Subject], str]] = {
     "elected": lambda e: (
         _election(e.fields)
         + (", which its line calls UNCLEAN" if e.fields["clean"] is None and "called unclean" in e.entry.marks else "")
+        + (
+            f"; its replicas went from {e.fields['replicas_before']} to {e.fields['replicas']} in the same line"
+            if "replicas" in e.fields
+            else ""
+        )
     ),
     "truncated": lambda e: _truncation(e.entry, e.who),
     "high_watermark_fell": lambda e: f"the high watermark of {e.who} fell from {e.fields['from']} to {e.fields['to']}",
@@ -533,6 +573,31 @@ _SENTENCES: Mapping[str, Callable[[_Subject], str]] = {
     "epochs_conflict": lambda e: f"{e.who} was given leader epochs out of order{_times(e.fields)}",
     "topic_id_mismatch": lambda e: (
         f"{e.who} has the log of topic id {e.fields['topic_id']} and was sent {e.fields['received']}{_times(e.fields)}"
+    ),
+    "high_watermark_rose": lambda e: (
+        f"the high watermark of {e.who}, which led, rose from {e.fields['from']} to {e.fields['to']}"
+        + (f" in {e.fields['times']} steps" if e.fields["times"] > 1 else "")
+    ),
+    "role_kept": lambda e: (
+        f"{e.who} went on to follow {_leader(e.fields['leader'])} in epoch {e.fields['leader_epoch']}{_isr(e.fields['isr'])}"
+    ),
+    "remote_read_failed": lambda e: (
+        f"{e.who} could not begin to follow {_leader(e.fields['leader'])}, as it did not get from remote storage what it "
+        f"needs{' of the offsets below ' + str(e.fields['offset']) if e.fields['offset'] is not None else ''}"
+        f"{_because(e.fields['error'])}{_times(e.fields)}"
+    ),
+    "remote_copy_failed": lambda e: (
+        f"{e.who} could not copy segments to remote storage{_because(e.fields['error'])}{_times(e.fields)}"
+    ),
+    "controller_overloaded": lambda e: (
+        f"{e.who}, the active controller, had too much to do: a heartbeat"
+        f"{' of broker ' + str(e.fields['broker']) if e.fields['broker'] is not None else ''} waited too long in its queue"
+        f"{_times(e.fields)}"
+    ),
+    "metadata_dumped": lambda e: _metadata_dump(e.fields),
+    "topic_created": lambda e: (
+        f"the topic {e.fields['topic']} was created"
+        + (f", at offset {e.fields['offset']} of the metadata log" if e.fields["offset"] is not None else "")
     ),
     "topic_deleted": lambda e: f"the topic {e.fields['topic']} was deleted",
     "controller": lambda e: (
@@ -621,6 +686,30 @@ def _election(fields: dict[str, object]) -> str:
     return f"broker {fields['leader']} was elected{clean}{epoch}"
 
 
+def _missing(entry: StoryEntry) -> str:
+    """Return which records of a producer a log that refused the next ones has not, behind a semicolon; "" if none."""
+    sequence = missing_sequence(entry)
+    if sequence is None:
+        return ""
+    count = counted(sequence.end - sequence.first, "record")
+    return f"; its log has not the {count} with sequence number {sequence.first} to {sequence.end - 1} before that"
+
+
+def _metadata_dump(fields: Mapping[str, Any]) -> str:
+    """Return of what a dump of metadata is, and what it says of the quorum."""
+    what = (
+        f"the dump is of a snapshot of the metadata: what all records below offset {fields['snapshot_end']}, of epoch "
+        f"{fields['snapshot_epoch']}, said"
+        if "snapshot_end" in fields
+        else "the dump is of the metadata log"
+    )
+    quorum = [
+        *([f"kraft.version {fields['kraft_version']}"] if "kraft_version" in fields else []),
+        *([f"the voters {fields['voters']}"] if "voters" in fields else []),
+    ]
+    return f"{what}; it has {' and '.join(quorum)}" if quorum else what
+
+
 def _reset(entry: StoryEntry, who: str) -> str:
     """Return where a follower, or a consumer (the field `by`), was out of range or in another log, and where it went."""
     fields, at = entry.fields, _at(entry.fields["from"])
@@ -707,6 +796,14 @@ def _at_offset(offset: object) -> str:
     return _at(offset, "offset ")
 
 
+def _peer(fields: Mapping[str, object]) -> str:
+    """Return what a sentence calls whom a node does not reach: below 0 it is known by its address only, if at all."""
+    peer = fields["peer"]
+    if isinstance(peer, int) and peer < 0:
+        return f"the controller at {fields['address']}" if fields["address"] is not None else "a controller"
+    return "the active controller" if peer is None else f"node {peer}"
+
+
 def _active(node: int | None) -> str:
     """Return which controller is the active one; below 0: none is, None: unknown."""
     return "" if node is None else ": none is" if node < 0 else f": node {node} is"
@@ -736,8 +833,11 @@ def story_text(story: Story) -> str:
             counts = f"{counted(len(story.files), 'text file')}, {counted(read, 'line')}"
             lines.append(f"Nothing is told: {counts}, none that is known here to say what happened to a partition.")
             lines += map(visible, unread_errors(story))
-            if any(_REDPANDA.search(line) for file in story.files for line in file.head):
-                lines.append("There are lines of Redpanda: its replicas follow Raft, and what they print is not read.")
+            lines += [
+                f"There are lines of {mark.says}: {_OTHERS[mark.says]}."
+                for mark in SYSTEMS
+                if mark.says in _OTHERS and any(mark.pattern.search(line) for file in story.files for line in file.head)
+            ]
             lines.append("Give the server.log, controller.log and state-change.log of the brokers; see docs/operators.md.")
     lines += [visible(f"problem: {problem}") for problem in story.problems[:10]]
     return "\n".join(lines)

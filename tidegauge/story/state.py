@@ -94,6 +94,10 @@ class ReplicaStory:
     retained: StoryEntry | None = None
     retention: SourcedLine | None = None
     """The last line that gave the limit by which a segment was deleted."""
+    rose: StoryEntry | None = None
+    follower_again: StoryEntry | None = None
+    unread: StoryEntry | None = None
+    uncopied: StoryEntry | None = None
     stray: str | None = None
     older: int | None = None
     directory: str | None = None
@@ -154,9 +158,12 @@ class NodeStory:
     quorum: StoryEntry | None = None
     too_few: StoryEntry | None = None
     unfenced: StoryEntry | None = None
+    fenced: StoryEntry | None = None
+    overloaded: StoryEntry | None = None
     refused: int | None = None
     unreachable: dict[int, StoryEntry] = field(default_factory=dict)
     unanswering: dict[int, StoryEntry] = field(default_factory=dict)
+    disconnected: dict[int, StoryEntry] = field(default_factory=dict)
     no_api_versions: dict[int, StoryEntry] = field(default_factory=dict)
     invalid: dict[int, list[StoryEntry]] = field(default_factory=lambda: defaultdict(list))
     """By leader, what was fetched from it and was invalid."""
@@ -205,6 +212,7 @@ class StoryState:
         self.dumped: dict[str, str | None] = {}
         self.lost_fetch: dict[object, SourcedLine] = {}
         self.status: dict[str, StoryEntry] = {}
+        self.metadata_dumps: dict[str, StoryEntry] = {}
 
     def add(self, line: SourcedLine, kind: str, partition: str | None = None, **fields: Any) -> StoryEntry:
         """Add an entry of a line's node and time, and return it; without a partition it is about the node."""
@@ -251,6 +259,13 @@ class StoryState:
             # Within a minute before the deletion.
             if election.fields["leader"] == NO_LEADER and order - election.order < 60 * SECOND:
                 election.marks.add("deletion")
+
+    def serves(self, line: SourcedLine) -> None:
+        """Note that a replica of the node of a line leads or follows: its process has started, whatever it printed."""
+        node = self.nodes[self.key(line)]
+        node.active = True  # lines of recovery behind it are of another start
+        if node.start is not None:
+            node.start.marks.add("started")
 
     def renew(self, line: SourcedLine, topic_id: str | None, anew: bool = False) -> None:
         """Begin a new generation of the line's partition if its topic was created anew: its offsets and epochs begin again.

@@ -71,6 +71,12 @@ _RAFT_STATE = (
     r"(?P<lost>\d+)))?"
 )
 
+_STATUS_OF = (
+    r"^[|> \t]{0,20}(?P<replica>\d{1,10})\s+(?:[\w\-]{22}\s+)?(?P<end>\d+)\s+(?P<lag>-?\d+)\s+(?:-?\d+|\d+ ms ago)\s+(?:-?\d+|\d+ ms ago)"
+    r"\s{0,60}$"
+)
+"""A row of kafka-metadata-quorum describe --replication, before the last column."""
+
 Row = tuple[str, str, str, str, tuple[str | None, str | None], str]
 
 # fmt: off
@@ -91,6 +97,7 @@ _PROCESS: tuple[Row, ...] = (
     ("not-registered", "Unable to register broker ", r"(?P<node>\d+) because the controller returned error (?P<error>[A-Z_]+)", "", ("2.8", None), "BrokerLifecycleManager"),
     ("not-registered", " sent a heartbeat request but received error ", r"(?P<error>[A-Z_]+)", r"Broker (?P<node>\d+)$", ("2.8", None), "BrokerLifecycleManager"),
     ("heartbeat-refused", "ailed with StaleBrokerEpochException", r"(?:.*?(?:for broker id|from broker) (?P<broker>\d+))?(?:.*?Expected broker epoch (?P<expected>\d+), but got (?:broker epoch )?(?P<got>\d+))?", r"\[(?:QuorumController id=|Controller )(?P<node>\d+)\] processBrokerHeartbeat: (?:event )?f$", ("2.8", None), "QuorumController"),
+    ("heartbeat-late", "processExpiredBrokerHeartbeat: control", r"(?:ler event queue overloaded\. Timed out heartbeat from broker (?P<broker>\d+))?", r"\[(?:QuorumController id=|Controller )(?P<node>\d+)\] $", ("3.5", None), "ReplicationControlManager"),
     ("too-few-brokers", "eplication factor: ", r"(?P<wanted>\d+) larger than available brokers: (?P<brokers>\d+)", "", (None, None), "AdminUtils"),
     ("too-few-brokers", "he target replication factor of ", r"(?P<wanted>\d+) cannot be reached because only (?P<brokers>\d+) broker\(s\) are registered", "", ("3.0", None), "StripedReplicaPlacer"),
     ("not-controller", "The active controller appears to be node ", r"(?P<active>\d+)", "", ("2.8", None), "NotControllerException"),
@@ -139,6 +146,7 @@ _PROCESS: tuple[Row, ...] = (
     ("fatal", "Exiting Kafka due to fatal exception", r"(?P<error>[^(]*)", "", (None, None), "Kafka$"),
     ("fatal", "Got exception while starting SharedServer", "", r"\[SharedServer id=(?P<node>\d+)\] $", ("3.4", None), "SharedServer"),
     ("fatal", "eceived a fatal error while waiting for ", r"(?P<error>[^(]*)", "", ("3.5", None), "FutureUtils"),
+    ("fatal", "If using process.roles, ", r"(?:either )?controller\.quorum\.(?P<setting>bootstrap\.servers|voters) must", "", ("3.0", None), "KafkaConfig"),
     ("fatal", "Encountered fatal fault: ", r"(?P<error>[^(]*)", "", ("3.3", None), "ProcessTerminatingFaultHandler"),
     ("controller", "eady to serve as the new controller with epoch ", r"(?P<controller_epoch>\d+)", "", (None, "3.9"), "KafkaController"),
     ("controller", "ecoming the active controller at epoch ", r"(?P<controller_epoch>\d+)", "", ("3.0", None), "QuorumController"),
@@ -168,12 +176,15 @@ _NODES: tuple[Row, ...] = (
     ("status-leader", "LeaderId: ", r"\s*(?P<leader>-?\d+)(?![\w,.)])", r"(?<![A-Za-z])$", ("3.3", None), "kafka-metadata-quorum"),
     ("status-epoch", "LeaderEpoch: ", r"\s*(?P<epoch>\d+)(?![\w,.)])", r"(?<![A-Za-z])$", ("3.3", None), "kafka-metadata-quorum"),
     ("status-lag", "MaxFollowerLag: ", r"\s*(?P<lag>-?\d+)(?![\w,.)])", r"(?<![A-Za-z])$", ("3.3", None), "kafka-metadata-quorum"),
+    ("status-replica", "Leader  ", r"\s*$", _STATUS_OF, ("3.3", None), "kafka-metadata-quorum"),
+    ("status-replica", "Follower", r"\s*$", _STATUS_OF, ("3.3", None), "kafka-metadata-quorum"),
     ("quorum-none", "In the new epoch ", r"(?P<epoch>\d+), the leader is \(none\)", r"\[QuorumController id=(?P<node>\d+)\] $", ("3.3", None), "QuorumController"),
     ("quorum-rejected", "Insufficient remaining votes to become leader (rejected by ", r"\[(?P<rejecting>.*?)\]\)", _RAFT, ("2.8", None), "KafkaRaftClient"),
     ("quorum-timeout", "Election has timed out, backing off for ", "", _RAFT, ("3.5", None), "KafkaRaftClient"),
     ("quorum-timeout", "Election timed out before receiving sufficient vote responses", "", _RAFT, ("4.0", None), "KafkaRaftClient"),
     ("quorum-alone", "Did not receive fetch request from the majority of the voters within ", r"(?P<limit>\d+)ms", "", ("3.7", None), "LeaderState"),
-    ("unreachable", "Connection to node ", r"(?P<peer>\d+) (?:\([^)]*\) )?could not be established", _CHANNEL, ("1.0", None), "NetworkClient"),
+    ("unreachable", "Connection to node ", r"(?P<peer>-?\d+) (?:\((?P<address>[^)]*)\) )?could not be established", _CHANNEL, ("1.0", None), "NetworkClient"),
+    ("disconnected", " disconnected.", "", r"\[RaftManager (?:id|nodeId)=(?P<node>\d+)\] Node (?P<peer>-?\d+)$", ("3.3", None), "NetworkClient"),
     ("unreachable", "Disconnecting from node ", r"(?P<peer>\d+) (?:on \S+ )?due to (?:socket connection setup|request) timeout", _CHANNEL, ("2.7", None), "NetworkClient"),
     ("unreachable", "Error connecting to node ", r"\S+ \(id: (?P<peer>\d+)", _CHANNEL, ("2.4", None), "NetworkClient"),
     ("api-versions-failed", " when making an ApiVersionsRequest with correlation id ", r"\d+", _CHANNEL.removesuffix(" $") + r" Received error (?P<error>[A-Z_]+) from node (?P<peer>-?\d+)$", ("0.10.2", None), "NetworkClient"),
@@ -184,6 +195,10 @@ _NODES: tuple[Row, ...] = (
 
 _LOG: tuple[Row, ...] = (
     ("dumped-segment", "Dumping ", r"(?:\S*[/\\])?(?P<tp>[^/\\\s]+-\d+)[/\\](?P<segment>\d{20})\.log\b", "", (None, None), "kafka-dump-log"),
+    ("dumped-snapshot", "Snapshot end offset: ", r"(?P<end>\d+), epoch: (?P<epoch>\d+)", "", ("3.3", None), "kafka-dump-log"),
+    ("dumped-quorum", "KRaftVersion ", r"\{.{0,40}?\"kRaftVersion\": ?(?P<kraft_version>\d+)", "", ("3.9", None), "kafka-dump-log"),
+    ("dumped-quorum", "KRaftVoters", r" *\{.{0,40}?\"voters\": ?(?P<voters>\[.*)", "", ("3.9", None), "kafka-dump-log"),
+    ("dumped-quorum", "controlType: LEADER_CHANGE", "", "", ("2.8", None), "kafka-dump-log"),
     ("dumped-batch", "baseOffset: ", r"(?P<first>\d+) lastOffset: (?P<last>\d+) (?>.*?partitionLeaderEpoch: )(?P<epoch>-?\d+) (?>.*?\bposition: )(?P<position>\d+) (?=.*?\bsize: (?P<size>\d+))(?=.*?\bisvalid: (?P<valid>true|false))", "", (None, None), "kafka-dump-log"),
     ("loaded", "Completed load of Log(dir=", _TOPIC_DIR + r",(?: topicId=(?P<topic_id>[\w\-]{22}),)?(?>.*?highWatermark=)(?P<high_watermark>\d+),(?>.*?logStartOffset=)(?P<log_start>\d+), logEndOffset=(?P<log_end>\d+)", "", ("2.4", None), "LogManager"),
     ("loaded", "Completed load of log ", r"(?:with )?(?:(?P<tp>(?>[A-Za-z0-9._\-]+-\d+)) with )?(?:\d+ (?:log )?segments?,? (?:and )?)?(?:log start offset (?P<log_start>\d+) and )?log end offset (?P<log_end>\d+)", "", (None, "2.5"), "Log"),
@@ -211,6 +226,7 @@ _LOG: tuple[Row, ...] = (
     ("truncated-fully", "Truncate fully and start at offset ", r"(?P<to>\d+)", "", (None, "3.9"), "Log, UnifiedLog"),
     ("truncated-fully", "Truncate and start at offset ", r"(?P<to>\d+)", "", ("1.0", None), "Log, UnifiedLog"),
     ("truncation-reported", "performed a truncation on topicPartition=", rf"{TP} during leaderEpoch=(?P<leader_epoch>-?\d++)(?>.*?targetOffset=)(?P<to>\d+)\. The previousLogEndOffset=(?P<from>\d+) and the newLogEndOffset=\d+, (?>.*?After truncation the highWatermark=)(?P<high_watermark>\d+)", r"brokerId=(?P<node>\d+) $", (None, None), "Partition of LinkedIn"),
+    ("rose", "High watermark updated from ", rf"{_FROM_TO}", "", ("2.4", None), "Partition"),
     ("fell", "Non-monotonic update of high watermark from ", _FROM_TO, "", ("2.7", None), "Log, UnifiedLog"),
     ("segments-missing", "Deleting all segments because logEndOffset (", r"(?P<log_end>\d+)\) .{0,4}smaller than logStartOffset \(?(?P<log_start>\d+)", "", ("2.2", None), "Log, LogLoader"),
     ("records-deleted", "ncremented log start offset to ", r"(?P<to>\d+) due to client delete records request", "", ("2.6", None), "Log, UnifiedLog"),
@@ -230,6 +246,7 @@ _ROLES: tuple[Row, ...] = (
     ("follower", "starts at leader epoch ", r"(?P<leader_epoch>\d+) from offset (?P<offset>\d+) with (?:partition epoch (?P<version>\d+) and )?high watermark (?P<high_watermark>\d+)(?:\. Current leader is (?P<leader>-?\d+)(?:\. Previous leader Some\((?P<previous>\d+)\))?)?", _ROLE_BEFORE.format("Follower "), ("2.6", None), "state.change.logger"),
     ("creating", "Creating new partition ", rf"{TP} with topic id (?P<topic_id>[\w\-]{{22}})", "", ("3.0", None), "state.change.logger"),
     ("leader-again", "Skipped the become-leader state change for ", rf"{TP} with (?=.*?\bisr=\[(?P<isr>[\d, ]*)\])(?=.*?\bleaderEpoch=(?P<leader_epoch>\d+))(?=.*?\bpartitionEpoch=(?P<version>\d+)).*?Current high watermark (?P<high_watermark>\d+)", "", ("3.3", None), "state.change.logger"),
+    ("follower-again", "Skipped the become-follower state change for ", rf"{TP} with (?!.*\balready at a newer partition epoch)(?=.*?\bleader=(?P<leader>-?\d+))(?=.*?\bleaderEpoch=(?P<leader_epoch>\d+))(?=.*?\bisr=\[(?P<isr>[\d, ]*)\])(?=.*?\bpartitionEpoch=(?P<version>\d+))", "", ("3.3", None), "state.change.logger"),
     ("recovering", "was marked as RECOVERING", "", rf"The topic partition {TP} $", ("3.2", None), "Partition"),
     ("leader-unavailable", "but cannot become follower since the new leader ", r"(?P<leader>-?\d+) is unavailable", rf"for partition {_ANY_TP} (?:\(last update controller epoch \d+\) )?$", (None, "3.9"), "ReplicaManager"),
     ("topic-id-mismatch", "does not match the topic I", rf"[Dd] for partition {TP} (?:received|provided in the request): (?P<received>[\w\-]{{22}})", r"Topic I[Dd] in memory: (?P<own>[\w\-]{22}) $", ("2.8", "4.1"), "ReplicaManager"),
@@ -279,7 +296,8 @@ _ELECTIONS: tuple[Row, ...] = (
     ("changes", "changing partition(s): ", r"(?P<partitions>.*PartitionChangeRecord\(.*)", "", ("3.0", None), "ReplicationControlManager"),
     ("registered", "Replayed PartitionRecord for new partition ", _REGISTRATION, "", ("3.6", None), "ReplicationControlManager"),
     ("registered", "Created partition ", _REGISTRATION, "", ("3.0", "3.5"), "ReplicationControlManager"),
-    ("dumped-topic", '"type":"TOPIC_RECORD"', r".*?\"name\":\"(?P<topic>[A-Za-z0-9._\-]+)\",\"topicId\":\"(?P<topic_id>[\w\-]{22})\"", "", ("2.8", None), "kafka-dump-log --cluster-metadata-decoder"),
+    ("dumped-topic", '"type":"TOPIC_RECORD"', r".*?\"name\":\"(?P<topic>[A-Za-z0-9._\-]+)\",\"topicId\":\"(?P<topic_id>[\w\-]{22})\"", r"(?:\boffset: (?P<offset>\d+) .{0,300})?$", ("2.8", None), "kafka-dump-log --cluster-metadata-decoder"),
+    ("dumped-fence", '"type":"BROKER_REGISTRATION_CHANGE_RECORD"', r".*?\"brokerId\":(?P<broker>\d+),\"brokerEpoch\":\d+,\"fenced\":(?P<fenced>-?1)\b", "", ("3.2", None), "kafka-dump-log --cluster-metadata-decoder"),
     ("dumped-partition", '"type":"PARTITION_RECORD"', r"(?>.*?\"data\":)(?P<data>\{.*\})\}", "", ("2.8", None), "kafka-dump-log --cluster-metadata-decoder"),
     ("dumped-change", '"type":"PARTITION_CHANGE_RECORD"', r"(?>.*?\"data\":)(?P<data>\{.*\})\}", "", ("2.8", None), "kafka-dump-log --cluster-metadata-decoder"),
 )
@@ -299,6 +317,8 @@ _FETCHER: tuple[Row, ...] = (
     ("fetch-error", "rror while processing data for partition ", rf"{_ANY_TP}(?: at offset (?P<offset>\d+))?", "", ("1.0", None), "ReplicaFetcherThread"),
     ("fetch-error", "eplication is failing due to ", rf"(?P<error>a message that is greater than replica\.fetch\.max\.bytes) for partition {_ANY_TP}", "", ("0.10", "4.0"), "ReplicaFetcherThread"),
     ("fetch-error", "rror occurred during truncation for ", rf"(?:partition )?{TP}", "", ("2.3", None), "ReplicaFetcherThread"),
+    ("tier-unread", "Error building remote log auxiliary state for ", TP, "", ("3.3", None), "ReplicaFetcherThread"),
+    ("tier-unwritten", "Error occurred while copying log segments of partition: ", rf"[\w\-]{{22}}:{TP}", "", ("3.5", None), "RemoteLogManager"),
     ("marked-failed", " marked as failed", "", rf"Partition {TP}$", ("2.3", None), "ReplicaFetcherThread"),
     ("append-refused", "Unexpected offset in append to ", rf"{TP}\. (?:First|Last) offset (?:or last offset of the first batch )?(?P<first_offset>\d+) is less than the next offset (?P<expected_offset>\d+)", "", ("2.0", None), "UnexpectedAppendOffsetException"),
     ("offset-mismatch", "Offset mismatch for partition ", rf"{TP}: fetched offset = (?P<fetched>\d+), log end offset = (?P<log_end>\d+)", "", (None, None), "IllegalStateException"),

@@ -27,6 +27,7 @@ from tidegauge.story.losses import BROKEN, Loss, losses_of
 from tidegauge.story.processes import Processes
 from tidegauge.story.reading import ReadFile, SourcedLine, in_order, read_files
 from tidegauge.story.state import StoryEntry, Telling
+from tidegauge.story.tiers import Tiers
 from tidegauge.story.truncations import Truncations
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.kafka_logs.parsing.parsed_line import METADATA_LOG
@@ -34,9 +35,12 @@ from tidegauge.traces.problems import Problem
 
 QUIET = frozenset(
     {"leader", "follower", "loaded", "start", "stop", "retention", "broker_unfenced", "metadata_empty", "segment_dumped"}
+    | {"role_kept", "metadata_dumped", "topic_created", "high_watermark_rose"}
 )
 """Kinds that every healthy broker has: a partition with nothing else had nothing happen."""
-PASSING = frozenset({"epoch_refused", "fetch_refused", "not_assigned", "not_leader", "unreachable", "not_controller"})
+PASSING = frozenset(
+    {"epoch_refused", "fetch_refused", "not_assigned", "not_leader", "unreachable", "disconnected", "not_controller"}
+)
 """Kinds that pass while a broker restarts, a leader changes or a topic is made: they count where they go on."""
 LASTING = (
     "AuthorizationException",
@@ -141,7 +145,8 @@ def happened(entry: StoryEntry) -> bool:
         shrunk = before is not None and after is not None and len(after) < len(before) and "leader_epoch" not in entry.fields
         return shrunk or entry.fields["accepted"] is False
     if entry.kind == "broker_left":
-        return entry.fields["why"] is not None  # ZooKeeper's controller says it of a clean stop, too
+        # ZooKeeper's controller says it of a clean stop, too; `ended`: the same dump has its return.
+        return entry.fields["why"] is not None and "ended" not in entry.marks
     if entry.kind == "quorum":
         # Every start, and every change of the leader, has a moment without one: it counts if no line ends it, or if it took
         # more than one election.
@@ -222,7 +227,7 @@ def telling_of(lines: Iterable[SourcedLine]) -> Telling:
     return teller.telling()
 
 
-class _Teller(Processes, Truncations, Elections, Fetchers):
+class _Teller(Processes, Truncations, Elections, Fetchers, Tiers):
     """Takes lines one by one, and gives each to the method of its kind of statement, of one of the classes it extends."""
 
     def __init__(self) -> None:

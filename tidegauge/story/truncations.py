@@ -18,6 +18,7 @@ watermark that its release may have raised just before, KAFKA-14704). Its `basis
 watermark`, `reset`, `untold` or "".
 """
 
+import re
 from dataclasses import replace
 from itertools import chain
 
@@ -25,6 +26,7 @@ from tidegauge.story.reading import SourcedLine, fetched_from
 from tidegauge.story.state import SECOND, TOGETHER, ReplicaStory, StoryEntry, StoryState, join, optional
 from tidegauge.traces.kafka_logs.parsing.parsed_line import METADATA_LOG, number
 
+_VOTER = re.compile(r"\"voterId\": ?(\d{1,10})")
 STALE = 90 * SECOND
 """A log end that a role line gave counts for a truncation so long: the fetcher starts with it, in microseconds."""
 
@@ -298,15 +300,49 @@ class Truncations(StoryState):
                 relate(truncation)
             join(truncation, line)
 
+    def say_rose(self, line: SourcedLine) -> None:
+        """Tell a high watermark that rises: one entry for all lines of which each begins where the one before ended."""
+        replica = self.replica_of(line)
+        before, after = number(line.fields["from"]), number(line.fields["to"])
+        if replica.rose is None or replica.rose.fields["to"] != before:
+            replica.rose = self.add(line, "high_watermark_rose", line.partition, **{"from": before}, to=after, times=0)
+        replica.rose.fields |= {"to": after, "times": replica.rose.fields["times"] + 1}
+        join(replica.rose, line)
+
     def say_dumped_segment(self, line: SourcedLine) -> None:
         """Note of which partition the segment is whose dump begins here, and tell what it has if nothing in it is odd."""
         self.dumped[line.file] = line.partition
+        self.metadata_dumps.pop(line.file, None)
         if "batches" in line.fields and line.partition != METADATA_LOG:
             first, last, batches = (number(line.fields[name]) for name in ("first", "last", "batches"))
             segment = number(line.fields["segment"])
             # A dump does not say whose disk it is of; a time in it is that of a record.
             of_dump = replace(line, node=None, time="")
             self.add(of_dump, "segment_dumped", line.partition, segment=segment, first=first, last=last, batches=batches)
+
+    def say_dumped_snapshot(self, line: SourcedLine) -> None:
+        """Tell the dump of a snapshot of the metadata: it has what all records below an offset said, in an epoch."""
+        self.dumped[line.file] = METADATA_LOG
+        dump = self.metadata_dumps[line.file] = self._metadata_dumped(line)
+        dump.fields |= {"snapshot_end": number(line.fields["end"]), "snapshot_epoch": number(line.fields["epoch"])}
+
+    def say_dumped_quorum(self, line: SourcedLine) -> None:
+        """Tell what the dump of the metadata log says of the quorum: the last kraft.version, and the last voters."""
+        of_quorum: dict[str, object] = (
+            {"kraft_version": optional(line, "kraft_version")} if "kraft_version" in line.fields else {}
+        )
+        voters = _VOTER.findall(line.fields.get("voters", ""))
+        of_quorum |= {"voters": list(map(int, voters))} if voters else {}
+        if not of_quorum:
+            return
+        dump = self.metadata_dumps.get(line.file)
+        dump = self.metadata_dumps[line.file] = dump if dump is not None else self._metadata_dumped(line)
+        dump.fields |= of_quorum
+        join(dump, line)
+
+    def _metadata_dumped(self, line: SourcedLine) -> StoryEntry:
+        """Add an entry of the dump of the metadata log, or of a snapshot of it: of nobody's, and without a time."""
+        return self.add(replace(line, node=None, time="", partition=None), "metadata_dumped")
 
     def say_dumped_batch(self, line: SourcedLine) -> None:
         """Tell what a dump shows: offsets that are not there, batches that are invalid, epochs that go back.

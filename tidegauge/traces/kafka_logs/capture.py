@@ -312,7 +312,7 @@ def capture_of(name: str, logs: FoundLogs, before: CarryOver = NO_CARRY_OVER) ->
         ),
         gaps=tuple(reading.gaps),
         coverage=node_coverage(nodes, reading.gaps),
-        missing=(*missing(nodes, controller, reading.gaps, brokers, logs.nameless), *logs.not_judged),
+        missing=(*missing(nodes, controller, reading.gaps, brokers, logs.nameless, logs.invented), *logs.not_judged),
         uncertain=uncertain,
         cluster=logs.name,
         carry_over=before.and_(nodes, reading.names),

@@ -7,7 +7,7 @@ its events each gap lies. A *gap* is a stretch of a node's log in which lines ar
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import takewhile
@@ -54,12 +54,17 @@ def node_coverage(nodes: Sequence[Node], gaps: Sequence[Gap]) -> tuple[NodeCover
 
 
 def missing(
-    nodes: Sequence[Node], controller: Node | None, gaps: Sequence[Gap], brokers: Iterable[int], nameless: bool = False
+    nodes: Sequence[Node],
+    controller: Node | None,
+    gaps: Sequence[Gap],
+    brokers: Iterable[int],
+    nameless: bool = False,
+    invented: Container[int] = (),
 ) -> tuple[str, ...]:
     """List, as phrases, what would have to be added for a verdict on everything that happened; empty if nothing is missing.
 
     `brokers` are all that the traces name. The one node of a `nameless` input was given an id that no line says: it is not
-    called by that.
+    called by that. `invented` are those of dumps, which have no processes: nothing is missing of them.
     """
     wanted: list[str] = []
     logged = {node.id for node in nodes if node.has_replicas and not node.silenced}
@@ -75,7 +80,7 @@ def missing(
     wanted += [f"loggers of node {node} were off (see the problems): it is not judged" for node in sorted(silenced)]
     by_logger: dict[tuple[int, str], list[Gap]] = {}
     # One break may show at several partitions of a node: it is listed once.
-    for gap in dict.fromkeys(gaps):
+    for gap in dict.fromkeys(gap for gap in gaps if gap.node not in invented):
         by_logger.setdefault((gap.node, gap.logger), []).append(gap)
     for of_logger in by_logger.values():
         wanted += [str(gap) for gap in of_logger[:GAPS_SHOWN]]

@@ -116,6 +116,8 @@ class FoundLogs:
     name: str = ""
     nameless: bool = False
     """No line names the one node that there is."""
+    invented: set[int] = field(default_factory=set)
+    """Ids that dumps of the metadata got, of which nothing tells the node."""
 
 
 def is_log(path: Path) -> bool:
@@ -236,6 +238,7 @@ def add_metadata_dumps(root: Path, dumps: Sequence[Path], logs: FoundLogs) -> No
         # The log is the same on each controller; one that nothing names gets an id that is no other node's.
         unused = next(number for number in count(100, 100) if number not in other_ids)
         node = unused if named is None or named in other_ids else named
+        logs.invented |= {node} - {named}
         if file.lines:
             logs.nodes.append(NodeFiles(node, path, f"{label}: ", [file.lines], file.problems))
             logs.layouts[file.layout] = logs.layouts.get(file.layout, 0) + 1

@@ -60,7 +60,8 @@ def _marks(*rows: tuple[str, str]) -> tuple[Mark, ...]:
 
 
 TOOLS = _marks(
-    (METADATA_DUMP, r'payload: ?\{"type":"[A-Z_]+_RECORD"|^Dumping \S*__cluster_metadata-0/'),
+    (METADATA_DUMP, (r'payload: ?\{"type":"[A-Z_]+_RECORD"|^Dumping \S*__cluster_metadata-0/'
+        r"|\] (?:KRaftVersion \{|KRaftVoters\b|controlType: LEADER_CHANGE)|^Snapshot end offset: \d")),
     (SEGMENT_DUMP, (r"^(?:\| )?baseOffset: \d+ lastOffset: \d+|^Starting offset: \d+$"
         r"|^offset: \d+ position: \d+ (?:isvalid|Cre|NoT)")),
     (SEGMENT_DUMP, r"^Dumping \S+\.(?:log|index|timeindex|snapshot|checkpoint)\b"),
@@ -114,7 +115,7 @@ LOG_KINDS = _marks(
     (
         STATE_CHANGES,
         (
-            r"state\.change\.logger"
+            r"state\.change\.logger|\[Broker id=\d{1,9}\] "
             r"|\b(?:TRACE|INFO) (?:Broker \d+ (?:cached|received|handling|completed) |Controller \d+ epoch \d+ )"
         ),
     ),

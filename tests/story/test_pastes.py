@@ -986,3 +986,35 @@ def test_a_leader_of_0_11_names_its_partition_twice(telling: Telling) -> None:
     )
     leader = only(telling(dated(line)), "leader")
     assert (leader["partition"], leader["node"], leader["leader_epoch"]) == ("x-1", 1, 1)
+
+
+FOLLOWER_REFUSED = (
+    "ERROR [ReplicaFetcherThread-0-4], Error for partition [x,30] to broker 4:org.apache.kafka.common.errors.NotLeader"
+    "ForPartitionException: This server is not the leader for that topic-partition. (kafka.server.ReplicaFetcherThread)"
+)
+
+
+@pytest.mark.parametrize("between", [(), ("INFO x (kafka)",) * 8])
+@pytest.mark.parametrize(
+    "refused", [FOLLOWER_REFUSED, "ERROR [ReplicaFetcherThread-0-4], Error for partition x-30 at offset 7 (kafka.server.R)"]
+)
+@pytest.mark.parametrize(
+    "other", ["[KafkaApi-0] Error while responding to offset request", "Processor got uncaught exception"]
+)
+def test_an_exception_behind_another_message_is_of_that(
+    telling: Telling, refused: str, between: tuple[str, ...], other: str
+) -> None:
+    text = dated(refused, *between, f"ERROR {other} (kafka.x)", "java.lang.NullPointerException")
+    assert "NullPointer" not in only(telling(text), "fetch_refused")["error"]
+
+
+def test_an_error_that_names_its_exception_takes_no_other_one(telling: Telling) -> None:
+    text = dated(FOLLOWER_REFUSED, "java.lang.NullPointerException")
+    assert "NotLeader" in only(telling(text), "fetch_refused")["error"]
+
+
+def test_items_of_a_list_are_of_different_brokers(telling: Telling) -> None:
+    first, second = dated(
+        FOLLOWER_REFUSED, "ERROR [KafkaApi-0] Error while responding to offset request (kafka)"
+    ).splitlines()
+    assert only(telling(f"1. {first}\n\n2. {second}\njava.lang.NullPointerException\n"), "fetch_refused")["node"] is None

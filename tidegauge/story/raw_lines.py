@@ -14,6 +14,7 @@ import html
 import re
 from collections.abc import Iterator
 
+from tidegauge.traces.kafka_logs.parsing.layout import HEADING
 from tidegauge.traces.kafka_logs.parsing.timestamps import DATES, UNIX_PARTS
 
 LONG = 3_000
@@ -28,7 +29,7 @@ _TIME = re.compile(r"(?<![\d:])(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,6}))?(?![\d:])")
 _LEVEL = re.compile(r"\b(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b")
 _PODS = (
     *("pod_name", "podName", "PodName", "pod", "@logStream", "logStreamName", "hostname", "source_host", "host", "instance"),
-    *("_HOSTNAME", "HOSTNAME", "container_name"),
+    *("_HOSTNAME", "HOSTNAME", "container_name", HEADING),
 )
 """Where shippers and platforms name the writer, the most precise first."""
 _POD = re.compile(rf'"({"|".join(_PODS)})": ?(?:\{{ ?"name": ?)?"([^"]{{1,200}})"')

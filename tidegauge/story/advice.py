@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tidegauge.story.losses import DISK, SLACK, UNCLEAN, Loss
-from tidegauge.story.state import NO_LEADER, StoryEntry
+from tidegauge.story.state import NO_LEADER, UNANNOUNCED, StoryEntry
 
 _OF_ANOTHER_CLUSTER = "its log directories are of the cluster "
 _STORED_ID = re.compile(r"doesn't match stored (broker|node)\.id [`']?(\d+)[`']? in meta\.properties")
@@ -240,7 +240,7 @@ _STEPS_BY_KIND = {
 """What to do about a process, whatever its lines say besides."""
 _KINDS = frozenset(
     {"directory_failed", "process_failed", "voter_mismatch", "quorum", "request_failed", "thread_died", "controller"}
-    | {"fetch_refused", *_STEPS_BY_KIND}
+    | {"fetch_refused", "broker_left", *_STEPS_BY_KIND}
 )
 
 
@@ -279,6 +279,13 @@ def _process_advice(entry: StoryEntry) -> str | None:
         return (
             "keep the stack trace behind this line: it is a bug of the controller if the next ones fail with it, too"
             if "error" in entry.fields and "waited" not in entry.fields
+            else None
+        )
+    if entry.kind == "broker_left":
+        return (
+            f"look into the log of broker {entry.fields['broker']} at that time, and into that of what runs it (the system's "
+            "log, a container that was killed): the controller sees only that it is gone"
+            if entry.fields["why"] == UNANNOUNCED
             else None
         )
     if entry.kind == "voter_mismatch":
@@ -351,6 +358,13 @@ def _no_leader(entries: Sequence[StoryEntry], last: StoryEntry) -> list[str]:
         elif entry.node is not None and entry.kind == "leader":
             ends.pop(entry.node, None)  # it has appended since: how far is not told
     steps = []
+    if "new" in last.fields:
+        topic = str(last.partition).rpartition("-")[0]
+        steps.append(
+            f"start a broker that it was assigned to (kafka-topics --describe --topic {topic} names them), or delete the topic "
+            f"and make it anew on brokers that run: it is new, and has no records ({last.sources[0]})"
+        )
+        return steps
     if not isr and "elr" in last.fields:
         steps.append(
             f"start {_nodes(last.fields['elr'])} again: an eligible leader has everything that was committed (KIP-966; "

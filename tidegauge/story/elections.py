@@ -32,6 +32,7 @@ from tidegauge.story.state import (
     join,
     optional,
 )
+from tidegauge.story.statements import ANY_TP
 from tidegauge.traces.kafka_logs.parsing.parsed_line import TP_IN_A_LIST, changes, ids, number
 
 _FETCHED_TO = re.compile(
@@ -44,6 +45,7 @@ _CHANGE_RECORD = re.compile(
     r"(?=[^()]*?\bleader=(?P<leader>-?\d+))(?=(?:[^()]*?\bleaderRecoveryState=(?P<recovery>-?\d+))?)"
 )
 _IN_A_LIST = re.compile(TP_IN_A_LIST)
+_OFFLINE = re.compile(rf"{ANY_TP} -> OfflinePartition")
 _SENT_ISR = re.compile(r"\b(?:ISR \[|isr=List\(|isr=\[)([\d, ]*)")
 _BROKERS_LINES = ("received", "recovering")
 """Kinds of lines that tell an election without being of who elected."""
@@ -321,6 +323,10 @@ class Elections(StoryState):
                 election.sources.append(partition.unclean[leader][1])
             if partition.election_request is not None and clean is False:
                 election.fields["by"] = partition.election_request
+            deletion = self.deletions.get(str(line.partition).rpartition("-")[0])
+            # As its topic is deleted, nobody is to lead a partition.
+            if leader == NO_LEADER and deletion is not None and line.order - deletion.order < 60 * SECOND:
+                election.marks.add("deletion")
             # A broker that received it is not who elected.
             election.node = None if line.says.kind in _BROKERS_LINES else line.node
             partition.elections.append(election)
@@ -347,6 +353,11 @@ class Elections(StoryState):
         if last is not None and last.fields["leader_epoch"] is None and last.fields["leader"] == leader:
             last.fields["leader_epoch"], last.fields["isr"] = epoch, list(isr)
         self._elected(line, leader, epoch=epoch, isr=isr)
+
+    def say_leader_moved(self, line: SourcedLine) -> None:
+        """Tell by the controller's line, to 1.0, whom it elected in the ISR, as the leader before (`before`) is to stop."""
+        self._elected(line, int(line.fields["leader"]), clean=True)
+        self.partitions[str(line.partition)].elections[-1].fields["stops"] = int(line.fields["before"])
 
     def say_elected(self, line: SourcedLine) -> None:
         """Tell by the line of a controller of ZooKeeper, 1.0 to 3.9, whom it elected; of a new partition that is clean."""
@@ -424,9 +435,21 @@ class Elections(StoryState):
         join(last, line)
         partition.leader = NO_LEADER
         last.fields["isr"] = last.fields["isr"] or (list(isr) if isr is not None else None)
+        if line.fields.get("before") == "New":
+            last.fields["new"] = True
+        # Some releases print an empty list, whatever was assigned (PR 11427).
+        for name in ("assigned", "live"):
+            if line.fields.get(name):
+                last.fields[name] = list(ids(line.fields[name]))
         for name in ("elr", "last_elr"):
             if line.fields.get(name):
                 last.fields[name] = list(ids(line.fields[name]))
+
+    def say_initial_states(self, line: SourcedLine) -> None:
+        """Tell the partitions that a new controller found without a leader, and for which it could elect none."""
+        for match in _OFFLINE.finditer(line.fields["states"]):
+            name = match["tp"] or f"{match['topic']}-{match['number']}"
+            self.say_no_leader(replace(line, partition=name, fields={}))
 
     def say_no_other_leader(self, line: SourcedLine) -> None:
         """Tell that the controller cannot move a leader off a broker that stops: no other replica in the ISR is alive."""

@@ -15,11 +15,24 @@ from dataclasses import replace
 from pathlib import PurePosixPath, PureWindowsPath
 
 from tidegauge.story.reading import SourcedLine
-from tidegauge.story.state import NO_LEADER, SECOND, TOGETHER, NodeStory, StoryEntry, StoryState, join, of_broker, optional
+from tidegauge.story.state import (
+    NO_LEADER,
+    SECOND,
+    TOGETHER,
+    UNANNOUNCED,
+    NodeStory,
+    StoryEntry,
+    StoryState,
+    join,
+    of_broker,
+    optional,
+)
 from tidegauge.traces.kafka_logs.parsing.parsed_line import ids, number
 
 LONG_START = 30 * SECOND
 """A node that starts may wait so long for the quorum."""
+LONG_STOP = 300 * SECOND
+"""Longer than a broker asks for a controlled shutdown (controlled.shutdown.max.retries)."""
 LONG_WRITE = 10 * SECOND
 """Longer than a quorum without a leader, as elections go, keeps a write waiting."""
 _OF_A_REPLICA = re.compile(r"\w-\d+(?:\.[0-9a-f]{32}-(?:delete|future|stray))?$")
@@ -236,6 +249,16 @@ class Processes(StoryState):
         if node.stop is None:
             node.stop = self.add(line, "stop", clean=None)
 
+    def say_stop_announced(self, line: SourcedLine) -> None:
+        """Tell a broker that asked the controller to move its leaders away, as it begins to stop: a controlled shutdown."""
+        of_stopping = of_broker(line)
+        node = self.nodes[self.key(of_stopping)]
+        # It asks again where it is not answered; where its start is not in these lines, a later stop is another one.
+        if node.stop is None or line.order - node.stop.order > LONG_STOP:
+            node.stop = self.add(of_stopping, "stop", clean=None)
+        else:
+            join(node.stop, line)
+
     def say_stopped(self, line: SourcedLine) -> None:
         """Tell that a process has stopped in order."""
         node = self.nodes[self.key(line)]
@@ -342,13 +365,21 @@ class Processes(StoryState):
     def say_controller(self, line: SourcedLine) -> None:
         """Tell a node that becomes the active controller: it knows the leader of the quorum."""
         quorum = self.nodes[self.key(line)].quorum
+        self.nodes[self.key(line)].controls = True
         # `Becoming the active controller` is of KRaft: a controller of ZooKeeper has no quorum.
         if quorum is not None and "ecoming" in line.says.text:
             quorum.marks.add("ended")
         self.add(line, "controller", controller_epoch=optional(line, "controller_epoch"), active=True)
 
     def say_controller_resigned(self, line: SourcedLine) -> None:
-        """Tell a node that ceases to be the active controller: by which event and error, if the line has them."""
+        """Tell a node that ceases to be the active controller: by which event and error, if the line has them.
+
+        With ZooKeeper every broker that stops prints it (KafkaController#shutdown): it counts where the node was told to be
+        the controller.
+        """
+        controls, self.nodes[self.key(line)].controls = self.nodes[self.key(line)].controls, False
+        if line.says.until is not None and not controls:
+            return
         why = {name: line.fields[name] for name in ("event", "error") if name in line.fields}
         self.nodes[self.key(line)].resigned = self.add(line, "controller", controller_epoch=None, active=False, **why)
 
@@ -528,11 +559,46 @@ class Processes(StoryState):
     def say_broker_left(self, line: SourcedLine) -> None:
         """Tell brokers that a controller counts as gone, and why, if the line says it."""
         for broker in ids(line.fields["brokers"]):
-            self.add(line, "broker_left", broker=broker, why=line.fields.get("why"))
+            self.left[broker] = self.add(line, "broker_left", broker=broker, why=line.fields.get("why"))
+
+    def _just_left(self, line: SourcedLine) -> list[StoryEntry]:
+        """Return the entries of the brokers that the controller, whose line this is, counted as gone just before."""
+        return [left for left in self.left.values() if left.node == line.node and line.order - left.order < SECOND]
+
+    def say_left_announced(self, line: SourcedLine) -> None:
+        """Tell of brokers that left which had not asked for a controlled shutdown: the line names those that had."""
+        for left in self._just_left(line):
+            if left.fields["broker"] not in ids(line.fields["brokers"]):
+                left.fields["why"] = UNANNOUNCED
+                join(left, line)
+
+    def say_left_leading(self, line: SourcedLine) -> None:
+        """Tell of brokers that left that they led no partition: the controller's list of these is empty."""
+        for left in self._just_left(line):
+            left.fields["led"] = []
+            join(left, line)
+
+    def say_broker_came(self, line: SourcedLine) -> None:
+        """Tell of brokers that left that they registered again."""
+        for broker in ids(line.fields["brokers"]):
+            left = self.left.pop(broker, None)
+            if left is not None and line.time:
+                left.fields["back"] = line.time
+                join(left, line)
+
+    def say_topic_deleting(self, line: SourcedLine) -> None:
+        """Tell topics whose deletion begins; a line of its end brings the entry up to date (say_topic_deleted)."""
+        for topic in filter(None, line.fields["names"].split(",")):
+            self.deletions[topic] = self.add(line, "topic_deleted", topic=topic, completed=False)
 
     def say_topic_deleted(self, line: SourcedLine) -> None:
         """Tell a topic that was deleted, and note it for its partitions."""
         topic = line.fields["name"]
-        self.add(line, "topic_deleted", topic=topic)
+        begun = self.deletions.pop(topic, None)
+        if begun is not None:
+            begun.fields["completed"] = True
+            join(begun, line)
+        else:
+            self.add(line, "topic_deleted", topic=topic)
         for name in [name for name in self.partitions if name.rpartition("-")[0] == topic]:
             self.partition_deleted(name, line.order)

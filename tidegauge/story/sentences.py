@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from tidegauge.story.advice import step_for_process
 from tidegauge.story.losses import BELOW, BROKEN, DISK, NEVER, UNCLEAN, Loss, end_of_lost_log
-from tidegauge.story.state import AN_ERROR, NO_LEADER, StoryEntry
+from tidegauge.story.state import AN_ERROR, NO_LEADER, UNANNOUNCED, StoryEntry
 from tidegauge.story.story import PASSING, Story, happened
 from tidegauge.traces.kafka_logs.discovery.identify import SYSTEMS
 from tidegauge.traces.problems import counted
@@ -493,6 +493,7 @@ _SENTENCES: Mapping[str, Callable[[_Subject], str]] = {
     ),
     "elected": lambda e: (
         _election(e.fields)
+        + (", as its topic was deleted" if "deletion" in e.entry.marks else "")
         + (", which its line calls UNCLEAN" if e.fields["clean"] is None and "called unclean" in e.entry.marks else "")
     ),
     "truncated": lambda e: _truncation(e.entry, e.who),
@@ -534,7 +535,12 @@ _SENTENCES: Mapping[str, Callable[[_Subject], str]] = {
     "topic_id_mismatch": lambda e: (
         f"{e.who} has the log of topic id {e.fields['topic_id']} and was sent {e.fields['received']}{_times(e.fields)}"
     ),
-    "topic_deleted": lambda e: f"the topic {e.fields['topic']} was deleted",
+    "topic_deleted": lambda e: (
+        f"the deletion of the topic {e.fields['topic']} began"
+        if e.fields.get("completed") is False
+        else f"the topic {e.fields['topic']} was deleted"
+    ),
+    "log_deleted": lambda e: f"{e.who} deleted its log, as a topic is deleted or a replica is moved",
     "controller": lambda e: (
         f"{e.who} {'became' if e.fields['active'] else 'ceased to be'} the active controller"
         + (f", epoch {e.fields['controller_epoch']}" if e.fields["controller_epoch"] is not None else "")
@@ -542,7 +548,10 @@ _SENTENCES: Mapping[str, Callable[[_Subject], str]] = {
         + (f", and its writes had waited {e.fields['waited']} s: none was committed" if "waited" in e.fields else "")
     ),
     "broker_left": lambda e: (
-        f"the controller says that broker {e.fields['broker']} left" + (f": {e.fields['why']}" if e.fields["why"] else "")
+        f"the controller says that broker {e.fields['broker']} left"
+        + (f"{' ' if e.fields['why'] == UNANNOUNCED else ': '}{e.fields['why']}" if e.fields["why"] else "")
+        + (", and led no partition" if "led" in e.fields else "")
+        + (f"; it was back at {e.fields['back']}" if "back" in e.fields else "")
     ),
     "process_failed": lambda e: (
         f"{e.who} failed: {e.fields['error']}" + (f", {_first_sentence(e.fields['cause'])}" if "cause" in e.fields else "")
@@ -615,10 +624,15 @@ def _leader(leader: int | None) -> str:
 def _election(fields: dict[str, object]) -> str:
     """Return who was elected, for which epoch, and whether cleanly; or that no leader was left."""
     epoch = f" for epoch {fields['leader_epoch']}" if fields["leader_epoch"] is not None else ""
+    if fields["leader"] == NO_LEADER and "new" in fields:
+        assigned = f"of the brokers {fields['assigned']}" if "assigned" in fields else "no broker"
+        runs = f"; those that ran: {fields['live']}" if "live" in fields else ""
+        return f"it is new and got no leader, as {assigned} that it was assigned to {'none ' * ('assigned' in fields)}ran{runs}"
     if fields["leader"] == NO_LEADER:
         return f"no leader was left{epoch}"
+    stops = f", as broker {fields['stops']} was to stop" if "stops" in fields else ""
     clean = {True: " cleanly", False: " UNCLEANLY", None: ""}[fields["clean"]]  # type: ignore[index]
-    return f"broker {fields['leader']} was elected{clean}{epoch}"
+    return f"broker {fields['leader']} was elected{clean}{epoch}{stops}"
 
 
 def _reset(entry: StoryEntry, who: str) -> str:

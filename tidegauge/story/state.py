@@ -24,6 +24,8 @@ SECOND = 1_000_000
 TOGETHER = 10 * SECOND
 """Lines of one truncation, or of one change of the ISR, are at most so far apart, in microseconds."""
 NO_LEADER = -1
+UNANNOUNCED = "without a controlled shutdown"
+"""Why the controller counts a broker as gone that did not ask to stop."""
 AN_ERROR = "an error"
 """What a leader answered, where no line says it."""
 MOST_SOURCES = 12
@@ -125,7 +127,7 @@ class PartitionStory:
 class NodeStory:
     """What the lines told so far say about a node: the process that runs, and whether one ran before.
 
-    `phase` is "", "starting", "started" or "stopped"; `active`: a replica has led or followed since the start. `made` are
+    `controls`: it was told to be the active controller. `phase` is "", "starting", "started" or "stopped"; `active`: a replica has led or followed since the start. `made` are
     the log directories that it made, `lost` and `failed` entries by directory or partition, `refused` the time of a refusal.
     """
 
@@ -134,6 +136,7 @@ class NodeStory:
     phase: str = ""
     starts: int = 0
     active: bool = False
+    controls: bool = False
     made: set[str] = field(default_factory=set)
     lost: dict[str, StoryEntry] = field(default_factory=dict)
     failed: dict[str, StoryEntry] = field(default_factory=dict)
@@ -205,6 +208,9 @@ class StoryState:
         self.dumped: dict[str, str | None] = {}
         self.lost_fetch: dict[object, SourcedLine] = {}
         self.status: dict[str, StoryEntry] = {}
+        # By broker, that the controller counts it as gone; by topic, its deletion that has begun.
+        self.left: dict[int, StoryEntry] = {}
+        self.deletions: dict[str, StoryEntry] = {}
 
     def add(self, line: SourcedLine, kind: str, partition: str | None = None, **fields: Any) -> StoryEntry:
         """Add an entry of a line's node and time, and return it; without a partition it is about the node."""

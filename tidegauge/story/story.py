@@ -34,6 +34,7 @@ from tidegauge.traces.problems import Problem
 
 QUIET = frozenset(
     {"leader", "follower", "loaded", "start", "stop", "retention", "broker_unfenced", "metadata_empty", "segment_dumped"}
+    | {"log_deleted"}
 )
 """Kinds that every healthy broker has: a partition with nothing else had nothing happen."""
 PASSING = frozenset({"epoch_refused", "fetch_refused", "not_assigned", "not_leader", "unreachable", "not_controller"})

@@ -93,7 +93,8 @@ class Truncations(StoryState):
         self.renew(line, line.fields["topic_id"], anew=True)
 
     def say_deleted(self, line: SourcedLine) -> None:
-        """Note that the log of a replica is deleted: nothing is known of it any more."""
+        """Tell that the log of a replica is deleted, on purpose: nothing is known of it any more."""
+        self.add(line, "log_deleted", line.partition)
         self.partition_deleted(str(line.partition), line.order)
         self.replicas[str(line.partition), self.key(line)] = ReplicaStory()
 

@@ -141,9 +141,8 @@ def step_for_loss(loss: Loss) -> str:
 def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
     """Return what to do about one partition, apart from its losses: its entries in order of time."""
     steps = []
-    # Nobody leads if the last entry about a leader is an election of none.
-    last = next((entry for entry in reversed(entries) if entry.kind in ("elected", "leader")), None)
-    if last is not None and last.kind == "elected" and last.fields["leader"] == NO_LEADER and "deletion" not in last.marks:
+    last = without_leader(entries)
+    if last is not None:
         steps += _no_leader(entries, last)
     fetchers_failed = [entry for entry in entries if entry.kind == "fetcher_failed"]
     for entry in fetchers_failed:
@@ -189,8 +188,15 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
             "again nobody leads; nothing is lost by that"
         )
     described = next((entry for entry in reversed(entries) if entry.kind == "described"), None)
-    missing = sorted({*described.fields["replicas"]} - {*described.fields["isr"]}) if described is not None else []
-    if missing and not any(entry.kind == "isr_changed" for entry in entries):
+    described = None if last is not None else described
+    # Those that later lines show to run again are not missing.
+    missing = [] if described is None else {*described.fields["replicas"]} - {*described.fields["isr"]}
+    missing = sorted({*missing} - {*described.fields.get("back", ())}) if described is not None else []
+    if missing and described is not None and "leader lost" in described.marks:
+        steps.append(
+            f"delete nothing on broker {described.fields['leader']}: what it has of this partition, no other one surely has"
+        )
+    elif missing and not any(entry.kind == "isr_changed" for entry in entries):
         steps.append(
             f"see that {_nodes(missing)} {'runs' if len(missing) == 1 else 'run'}; else look into the server.log of the "
             "leader: `Shrinking ISR` says since when a replica is not in sync"
@@ -210,6 +216,17 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
     advice = [(_process_advice(entry), entry.sources[0]) for entry in entries if entry.kind == "fetch_refused"]
     steps += [f"{step} ({source})" for step, source in advice if step is not None]
     return list(dict.fromkeys(steps))
+
+
+def without_leader(entries: Sequence[StoryEntry]) -> StoryEntry | None:
+    """Return the entry by which nobody leads a partition at the end of its `entries`; None if somebody does.
+
+    Nobody does if the last entry about a leader is an election of none, unless the topic was being deleted.
+    """
+    last = next((entry for entry in reversed(entries) if entry.kind in ("elected", "leader", "described")), None)
+    if last is None or last.kind != "elected" or last.fields["leader"] != NO_LEADER or last.marks & {"deletion", "past"}:
+        return None
+    return last
 
 
 _STEPS_BY_KIND = {
@@ -283,8 +300,8 @@ def _process_advice(entry: StoryEntry) -> str | None:
         )
     if entry.kind == "broker_left":
         return (
-            f"look into the log of broker {entry.fields['broker']} at that time, and into that of what runs it (the system's "
-            "log, a container that was killed): the controller sees only that it is gone"
+            f"look into the log of broker {entry.fields['broker']} at that time, and into that of what runs it (the system, "
+            "a container that was killed): the controller sees only that it is gone"
             if entry.fields["why"] == UNANNOUNCED
             else None
         )
@@ -323,6 +340,12 @@ def _process_advice(entry: StoryEntry) -> str | None:
         )
     # A fatal line may name what it failed at, and its exception only how.
     both = f"{entry.fields.get('error')} {why}"
+    if "lost_by" in entry.fields:
+        leader = entry.fields["leader"]
+        return (
+            f"see whether broker {leader} runs, and start it if not; if it runs and its own log is silent, it hangs: keep "
+            "its threads (jstack) and restart it; no record is lost by that"
+        )
     step = next((step for texts, step in _STEPS if any(text in both for text in texts)), None)
     if step is not None:
         return step.format(where=where)
@@ -361,8 +384,8 @@ def _no_leader(entries: Sequence[StoryEntry], last: StoryEntry) -> list[str]:
     if "new" in last.fields:
         topic = str(last.partition).rpartition("-")[0]
         steps.append(
-            f"start a broker that it was assigned to (kafka-topics --describe --topic {topic} names them), or delete the topic "
-            f"and make it anew on brokers that run: it is new, and has no records ({last.sources[0]})"
+            f"start a broker that it was assigned to (kafka-topics --describe --topic {topic} names them), or delete the "
+            f"topic and make it anew on brokers that run: it is new, and has no records ({last.sources[0]})"
         )
         return steps
     if not isr and "elr" in last.fields:
@@ -378,6 +401,11 @@ def _no_leader(entries: Sequence[StoryEntry], last: StoryEntry) -> list[str]:
     elif isr:
         steps.append(
             f"start {_nodes(isr)} again: the last in-sync replicas have everything that was committed ({last.sources[0]})"
+        )
+    elif isr is not None and last.fields.get("replicas"):
+        steps.append(
+            f"start {_nodes(last.fields['replicas'])} again, the one first that stopped last: unclean election is allowed "
+            f"for it, so the first one that runs leads, and what the others have more is lost ({last.sources[0]})"
         )
     if isr is None:
         topic = str(last.partition).rpartition("-")[0]

@@ -22,12 +22,13 @@ import json
 import re
 from dataclasses import replace
 
-from tidegauge.story.reading import SourcedLine
+from tidegauge.story.reading import SourcedLine, fetched_from
 from tidegauge.story.state import (
     NO_LEADER,
     SECOND,
     TOGETHER,
     PartitionStory,
+    StoryEntry,
     StoryState,
     join,
     optional,
@@ -45,6 +46,19 @@ _CHANGE_RECORD = re.compile(
     r"(?=[^()]*?\bleader=(?P<leader>-?\d+))(?=(?:[^()]*?\bleaderRecoveryState=(?P<recovery>-?\d+))?)"
 )
 _IN_A_LIST = re.compile(TP_IN_A_LIST)
+_SHOWS_RUNNING = frozenset(
+    {
+        "started",
+        "follower",
+        "isr-accepted",
+        "expand",
+        "controller-isr",
+        "truncating-to-epoch",
+        "truncating-to-high-watermark",
+    }
+)
+"""Kinds of lines that show a broker which runs: the node, the leader, or those of an ISR (_OF_AN_ISR)."""
+_OF_AN_ISR = ("isr-accepted", "expand", "controller-isr")
 _OFFLINE = re.compile(rf"{ANY_TP} -> OfflinePartition")
 _SENT_ISR = re.compile(r"\b(?:ISR \[|isr=List\(|isr=\[)([\d, ]*)")
 _BROKERS_LINES = ("received", "recovering")
@@ -428,13 +442,20 @@ class Elections(StoryState):
         partition = self.partitions[str(line.partition)]
         isr = ids(line.fields["isr"]) if "isr" in line.fields else None
         last = partition.elections[-1] if partition.elections else None
-        if last is None or last.fields["leader"] != NO_LEADER:
+        of_describe = line.says.logger == "kafka-topics --describe"
+        if of_describe:
+            self._describe(partition, None)
+        if last is None or last.fields["leader"] != NO_LEADER or "past" in last.marks:
             fields = {"leader_epoch": None, "isr": None, "clean": None}
             last = self.add(line, "elected", line.partition, leader=NO_LEADER, **fields)
             partition.elections.append(last)
         join(last, line)
         partition.leader = NO_LEADER
         last.fields["isr"] = last.fields["isr"] or (list(isr) if isr is not None else None)
+        # The controller empties an ISR only where unclean election is allowed; eligible leaders (KIP-966) are a column more.
+        if of_describe and not isr and "elr" not in line.fields:
+            last.fields["isr"] = []
+            last.fields["replicas"] = list(ids(line.fields.get("replicas", "")))
         if line.fields.get("before") == "New":
             last.fields["new"] = True
         # Some releases print an empty list, whatever was assigned (PR 11427).
@@ -465,7 +486,39 @@ class Elections(StoryState):
         """Tell a line of `kafka-topics --describe`: leader, ISR and replicas of a partition."""
         fields = line.fields
         isr, replicas = list(ids(fields["isr"])), list(ids(fields["replicas"]))
-        self.add(line, "described", line.partition, leader=int(fields["leader"]), isr=isr, replicas=replicas)
+        described = self.add(line, "described", line.partition, leader=int(fields["leader"]), isr=isr, replicas=replicas)
+        self._describe(self.partitions[str(line.partition)], described)
+        for replica in {*replicas} - {*isr}:
+            self.away[replica].append(described)
+
+    @staticmethod
+    def _describe(partition: PartitionStory, described: StoryEntry | None) -> None:
+        """Note what a description shows of a partition (None: nobody leads it): what one before it showed is past."""
+        last = partition.elections[-1] if partition.elections else None
+        if partition.described is not None:
+            partition.described.marks.add("past")
+        if (
+            described is not None
+            and last is not None
+            and last.fields["leader"] == NO_LEADER
+            and last.order <= described.order
+        ):
+            last.marks.add("past")
+        partition.described = described
+
+    def note_back(self, line: SourcedLine) -> None:
+        """Note by a line behind a description, in the same file, that brokers which were not in sync there run again."""
+        if line.says.kind not in _SHOWS_RUNNING:
+            return
+        shown = {line.node if line.says.kind == "started" else fetched_from(line.text), optional(line, "leader")}
+        # In a truncation `to` is an offset.
+        shown |= {*ids(line.fields["to"])} if line.says.kind in _OF_AN_ISR else set()
+        for broker in [broker for broker in shown if broker is not None and broker in self.away]:
+            for described in self.away.pop(broker):
+                file, _, number_of_line = described.sources[0].rpartition(":")
+                # Of another file nobody knows which is older.
+                if file == line.file and int(number_of_line) < line.number:
+                    described.fields.setdefault("back", []).append(broker)
 
     def say_reassignment(self, line: SourcedLine) -> None:
         """Tell what `kafka-reassign-partitions --verify` says of a partition: in progress, completed or failed."""

@@ -106,6 +106,8 @@ class ReplicaStory:
 class PartitionStory:
     """What the lines told so far say about a partition: its ISR and the version of that, its leader, its topic id.
 
+    `described` is what the last description of it shows.
+
     `unclean` has, by leader, the time and the source of a warning that it is elected out of the ISR; `election_request` is
     who asked for an unclean election, `unmoved` the last entry of a leader that could not be moved away.
     """
@@ -120,6 +122,7 @@ class PartitionStory:
     elections: list[StoryEntry] = field(default_factory=list)
     unclean: dict[int, tuple[int, str]] = field(default_factory=dict)
     election_request: str | None = None
+    described: StoryEntry | None = None
     unmoved: StoryEntry | None = None
 
 
@@ -127,8 +130,9 @@ class PartitionStory:
 class NodeStory:
     """What the lines told so far say about a node: the process that runs, and whether one ran before.
 
-    `controls`: it was told to be the active controller. `phase` is "", "starting", "started" or "stopped"; `active`: a replica has led or followed since the start. `made` are
-    the log directories that it made, `lost` and `failed` entries by directory or partition, `refused` the time of a refusal.
+    `phase` is "", "starting", "started" or "stopped"; `active`: a replica has led or followed since the start; `controls`:
+    it was told to be the active controller. `made` are the log directories that it made, `lost` and `failed` entries by
+    directory or partition, `refused` the time of a refusal.
     """
 
     start: StoryEntry | None = None
@@ -208,6 +212,8 @@ class StoryState:
         self.dumped: dict[str, str | None] = {}
         self.lost_fetch: dict[object, SourcedLine] = {}
         self.status: dict[str, StoryEntry] = {}
+        # By broker, what a description showed of partitions that it is a replica of, and not in sync.
+        self.away: dict[int, list[StoryEntry]] = defaultdict(list)
         # By broker, that the controller counts it as gone; by topic, its deletion that has begun.
         self.left: dict[int, StoryEntry] = {}
         self.deletions: dict[str, StoryEntry] = {}

@@ -148,6 +148,8 @@ def happened(entry: StoryEntry) -> bool:
         # more than one election.
         open_end = not entry.marks & {"ended", "stopping"} and not entry.fields.get("resigned")
         return entry.fields["leader"] is None and (open_end or entry.fields["elections"] > 1)
+    if entry.fields.get("lost_by"):
+        return True
     # An error that does not pass by itself, or more than three times in a row: it has not passed.
     if entry.kind in PASSING:
         lasts = any(name in str(entry.fields.get("error")) for name in LASTING)
@@ -238,6 +240,8 @@ class _Teller(Processes, Truncations, Elections, Fetchers):
         if line.partition == METADATA_LOG:
             return
         self.releases.note(line)
+        if self.away:
+            self.note_back(line)
         if line.says.kind in FACES:
             self.faces.append(line)
         handler = self._handlers.get(line.says.kind)
@@ -246,5 +250,9 @@ class _Teller(Processes, Truncations, Elections, Fetchers):
 
     def telling(self) -> Telling:
         """Return the entries so far, by time, and what else was learned."""
+        lost = self.lost_leaders()
+        for entry in self.entries:
+            if entry.kind == "described" and entry.fields["leader"] in lost:
+                entry.marks.add("leader lost")
         # By time, whichever line began an entry: the only line of a start may come after what the process did before it.
         return Telling(sorted(self.entries, key=lambda entry: entry.order), self.high_watermarks, self.releases, self.faces)

@@ -94,7 +94,7 @@ class Truncations(StoryState):
 
     def say_deleted(self, line: SourcedLine) -> None:
         """Tell that the log of a replica is deleted, on purpose: nothing is known of it any more."""
-        self.add(line, "log_deleted", line.partition)
+        self.add(line, "log_deleted", line.partition, directory=line.fields["directory"])
         self.partition_deleted(str(line.partition), line.order)
         self.replicas[str(line.partition), self.key(line)] = ReplicaStory()
 

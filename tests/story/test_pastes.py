@@ -1045,7 +1045,7 @@ def test_a_new_partition_without_a_leader_has_nothing_that_was_committed(telling
     )
     why = (
         "kafka.common.StateChangeFailedException: Controller 1001 epoch 1 encountered error during state change of "
-        "partition x-2 from New to Online, assigned replicas are [{}], live brokers are [Set(1001)]. No assigned replica is alive."
+        "partition x-2 from New to Online, assigned replicas are [{}], live brokers are [Set(1001)]. No assigned replica"
     )
     lines = headline(telling(dated(failed, why.format(""))))
     assert any(
@@ -1191,3 +1191,89 @@ def test_a_line_of_the_replica_state_machine_is_kafkas_in_any_layout() -> None:
         "to OnlineReplica for replicas [Topic=x,Partition=25,Replica=0]\n"
     )
     assert of_text("a.txt", line).kind == CONTROLLER_LOG
+
+
+def test_a_leader_that_cannot_read_its_own_log_is_told_with_the_offset(telling: Telling) -> None:
+    failed = (
+        "ERROR [ReplicaManager broker=2] Error processing fetch with max size 1048576 from consumer on partition {}: "
+        "{}(fetchOffset=10380908, logStartOffset=-1, maxBytes=1048576) (kafka.server.ReplicaManager)"
+    )
+    ended = (
+        "org.apache.kafka.common.KafkaException: java.io.EOFException: Failed to read `log header` from file channel `x`. "
+        "Expected to read 17 bytes, but reached end of file after reading 0 bytes. Started read from position 95236164."
+    )
+    damaged = "org.apache.kafka.common.errors.CorruptRecordException: Found record size -1554710528 smaller than minimum"
+    for name, says in (("x-0", "x-0"), ("<TOPIC>-0", "TOPIC-0"), ("", None)):
+        story = telling(dated(failed.format(name, "PartitionData"), ended))
+        read = only(story, "read_failed")
+        assert (read["partition"], read["node"], read["offset"]) == (says, 2, 10380908)
+        assert any("KAFKA-7282" in line for line in headline(story))
+    lines = headline(telling(dated(failed.format("x-0", ""), damaged)))
+    assert any("a record at or behind it is damaged here" in line for line in lines)
+
+
+def test_a_quota_that_is_full_as_a_log_is_recovered_is_told(telling: Telling) -> None:
+    text = dated("WARN Disk quota exceeded (kafka.utils.CoreUtils$)", "java.io.IOException: Disk quota exceeded")
+    story = telling(f"{text}\tat kafka.log.LogSegment.recover(LogSegment.scala:380)\n")
+    assert only(story, "request_failed")["task"] == "of recovering a log as it starts"
+    assert any("make room" in line for line in headline(story))
+
+
+def test_segments_that_were_deleted_are_told_once_each(telling: Telling) -> None:
+    old = ("INFO Scheduling log segment 0 for log x-0 for deletion. (kafka.log.Log)",)
+    old += tuple(f"INFO Deleting segment {base} from log x-0. (kafka.log.Log)" for base in (0, 18, 9))
+    assert only(telling(dated(*old)), "segments_deleted")["segments"] == [0, 9, 18]
+    assert any("the segments that begin at 0, 9, 18" in line for line in headline(telling(dated(*old))))
+    new = "INFO [Log partition=x-0, dir=/d] Deleting segment 7 (kafka.log.Log)"
+    assert only(telling(dated(new)), "segments_deleted")["segments"] == [7]
+
+
+def test_a_broker_that_waits_for_the_controllers_node_is_to_be_restarted(telling: Telling) -> None:
+    data = '{{ "brokerid":{}, "timestamp":"1377587945206", "version":1 }}'
+    conflict = f"INFO conflict in /controller data: {data.format(3)} stored data: {data.format(2)} (kafka.utils.ZkUtils$)"
+    waits = (
+        f"INFO I wrote this conflicted ephemeral node [{data.format(3)}] at /controller a while back (kafka.utils.ZkUtils$)"
+    )
+    assert not any(map(happened, telling(dated(conflict)).entries))
+    story = telling(dated(conflict, waits))
+    assert [bug.bug for bug in story.bugs] == ["KAFKA-1029"]
+    assert any("broker 3 tried to become the controller, which broker 2 is" in line for line in headline(story))
+
+
+def test_a_leader_line_without_brackets_around_the_isr_is_read(telling: Telling) -> None:
+    line = "INFO [Broker id=0] Leader x-1 starts at leader epoch 1 from offset 0 with high watermark 0 ISR {} adding (k)"
+    for isr in ("0,1", "[0,1]", "[0, 1]"):
+        assert only(telling(dated(line.format(isr))), "leader")["isr"] == [0, 1]
+    # Trimmed: the last id may lack digits.
+    assert telling(dated(line.format("[0,1"))).entries == []
+
+
+def test_a_session_that_a_long_collection_cost_is_the_brokers(telling: Telling) -> None:
+    expired = "WARN Unable to reconnect to ZooKeeper service, session 0x167772767ad92fd has expired (org.apache.zookeeper.C)"
+    client = "INFO Initiating client connection, connectString=z:2181 sessionTimeout=6000 watcher=w (org.apache.zookeeper.Z)"
+    epoch = (
+        "INFO Updated PartitionLeaderEpoch. New: {epoch:78, offset:1070147099}, Current: {epoch:77, offset1041132585} for "
+        "Partition: x-11. Cache now contains 1 entries. (kafka.server.epoch.LeaderEpochFileCache)"
+    )
+    collection = (
+        "2019-05-15T22:25:59.422+0800: 2.560: [Full GC (Allocation Failure)  8071M->4285M(8192M), 10.3987109 secs]\n"
+    )
+    assert "a client of ZooKeeper lost" in headline(telling(dated(expired, client)))[1]
+    for lines in ((epoch, expired, client), (expired, epoch, client)):
+        story = telling(dated(*lines) + collection)
+        assert only(story, "epoch_began")["offset"] == 1070147099
+        said = headline(story)
+        assert "a broker lost its session with ZooKeeper; a full garbage collection took 10,399 ms" in said[1]
+        assert "why its heap is full" in said[2]
+
+
+def test_records_that_a_consumer_cannot_read_are_to_be_compared(telling: Telling) -> None:
+    record = (
+        "org.apache.kafka.common.KafkaException: Record for partition x-49 at offset 88 is invalid, cause: Record is corrupt"
+    )
+    assert any("look at the segment with offset 88 on each replica" in line for line in headline(telling(f"{record}\n")))
+
+
+def test_a_file_system_that_maps_no_files_is_named(telling: Telling) -> None:
+    failed = "ERROR Error while creating log for x-0 in dir /var/lib/kafka/data (kafka.server.LogDirFailureChannel)"
+    assert any("can map files" in x for x in headline(telling(dated(failed, "java.io.IOException: Invalid argument"))))

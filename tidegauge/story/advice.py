@@ -99,6 +99,20 @@ _STEPS = (
         "raise -XX:MaxDirectMemorySize of this broker, and restart it",
     ),
     (
+        ("IOException: Invalid argument",),
+        (
+            "give the broker a volume whose file system can map files (FileChannelImpl.map, behind that line): a folder "
+            "shared with the host of a container often cannot; no record is lost by it"
+        ),
+    ),
+    (
+        ("reached end of file after reading",),
+        (
+            "read that segment with kafka-dump-log: the file ends before what was written to it; on GlusterFS turn off its "
+            "caches or take another volume (KAFKA-7282), and delete nothing"
+        ),
+    ),
+    (
         ("NoSuchFileException: /tmp/",),
         "give the broker a directory that the system does not clean: a file that it had below /tmp is gone",
     ),
@@ -177,6 +191,12 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
             "nothing, if it has ended: a follower asks its leader again for what it cannot read; where it goes on, look "
             "into the segment of the leader with kafka-dump-log"
         )
+    steps += [
+        f"look at the segment with offset {entry.fields['offset']} on each replica (kafka-dump-log) before anything is "
+        "deleted: one that has it whole is to lead; if none has, the consumer has to seek past it"
+        for entry in entries
+        if entry.kind == "corrupt" and entry.fields.get("by") == "a consumer" and entry.fields["offset"] is not None
+    ]
     if any(entry.kind == "reset" and "by" in entry.fields for entry in entries):
         steps.append(
             "compare that offset with what the log has (kafka-get-offsets): below it, retention removed what was not read; "
@@ -213,7 +233,9 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
         if entry.kind == "topic_id_mismatch" and entry.node is not None
     ]
     # Of a request for several partitions no line names one: see step_for_process.
-    advice = [(_process_advice(entry), entry.sources[0]) for entry in entries if entry.kind == "fetch_refused"]
+    advice = [
+        (_process_advice(entry), entry.sources[0]) for entry in entries if entry.kind in ("fetch_refused", "read_failed")
+    ]
     steps += [f"{step} ({source})" for step, source in advice if step is not None]
     return list(dict.fromkeys(steps))
 
@@ -241,6 +263,7 @@ _STEPS_BY_KIND = {
     "leaders_not_moved": (
         "look into controller.log at that time: where a partition has no other replica in sync, its leader cannot move"
     ),
+    "controller_conflict": "restart this broker, unless the controller has changed meanwhile: no record is lost by it",
     "api_versions_failed": "look into the log of the node that answered so, at that time: it says what failed there",
     "too_few_brokers": (
         "see that the brokers run and are registered; where there are no more of them, lower the replication factor: of "
@@ -257,7 +280,7 @@ _STEPS_BY_KIND = {
 """What to do about a process, whatever its lines say besides."""
 _KINDS = frozenset(
     {"directory_failed", "process_failed", "voter_mismatch", "quorum", "request_failed", "thread_died", "controller"}
-    | {"fetch_refused", "broker_left", *_STEPS_BY_KIND}
+    | {"fetch_refused", "broker_left", "read_failed", *_STEPS_BY_KIND}
 )
 
 
@@ -276,6 +299,11 @@ def _process_advice(entry: StoryEntry) -> str | None:
         if entry.kind == "not_registered" and entry.node is None:
             own_line = f"`received error {entry.fields['error']}`"
             return f"find the broker first: its own log has {own_line}; then {_STEPS_BY_KIND[entry.kind]}"
+        if "pause" in entry.fields:
+            return (
+                "see why its heap is full, and give it more (KAFKA_HEAP_OPTS), or the session a longer timeout "
+                "(zookeeper.session.timeout.ms): no record is lost by it, but each time its leaders move"
+            )
         return None if "any client" in entry.marks else _STEPS_BY_KIND[entry.kind]
     if entry.kind == "quorum":
         # It knows a leader, or did later.
@@ -297,6 +325,11 @@ def _process_advice(entry: StoryEntry) -> str | None:
             "keep the stack trace behind this line: it is a bug of the controller if the next ones fail with it, too"
             if "error" in entry.fields and "waited" not in entry.fields
             else None
+        )
+    if entry.kind == "read_failed" and "CorruptRecordException" in why:
+        return (
+            "look at the segment with that offset on each replica (kafka-dump-log) before anything is deleted: a record at "
+            "or behind it is damaged here, so nobody reads on; a replica in sync that has it whole is to lead"
         )
     if entry.kind == "broker_left":
         return (

@@ -153,6 +153,15 @@ class Fetchers(StoryState):
         fields = {"replica": number(line.fields["replica"]), "replicas": list(ids(line.fields["replicas"]))}
         replica.unassigned = self.add_or_count(replica.unassigned, line, "not_assigned", **fields)
 
+    def say_read_failed(self, line: SourcedLine) -> None:
+        """Tell a leader that could not read its own log at an offset that somebody asked for."""
+        # A paste may have another text over the topic, or none.
+        of_line = replace(line, partition=line.partition or line.fields.get("hidden", "").replace(">", "") or None)
+        replica = self.replica_of(of_line)
+        reader = "a consumer" if line.fields["reader"] == "consumer" else line.fields["reader"]
+        fields = {"offset": number(line.fields["offset"]), "by": reader, "error": line.error or None}
+        replica.unread = self.add_or_count(replica.unread, of_line, "read_failed", **fields)
+
     def say_not_leader(self, line: SourcedLine) -> None:
         """Tell who was asked for a partition as its leader, and was not: a client, or a follower, knew no better yet."""
         # A client names the broker that it asked: the line is not the broker's own.

@@ -14,7 +14,7 @@ import re
 from dataclasses import replace
 from pathlib import PurePosixPath, PureWindowsPath
 
-from tidegauge.story.reading import SourcedLine
+from tidegauge.story.reading import LONGEST_TRACE, SourcedLine
 from tidegauge.story.state import (
     NO_LEADER,
     SECOND,
@@ -130,7 +130,37 @@ class Processes(StoryState):
             join(last, line)
             return
         self.nodes[self.key(line)].expired = entry = self.add(replace(line, node=None), "session_expired")
-        entry.marks.add("any client")
+        near = self.nodes[self.key(line)].of_broker
+        if near is None or line.order - near > TOGETHER:
+            entry.marks.add("any client")
+
+    def say_epoch_updated(self, line: SourcedLine) -> None:
+        """Tell where a leader epoch begins in a log; only a broker prints that: a session lost near it is its."""
+        node = self.nodes[self.key(line)]
+        node.of_broker = line.order
+        if node.expired is not None and line.order - node.expired.order < TOGETHER:
+            node.expired.marks.discard("any client")
+        if line.partition is not None:
+            epoch, offset = number(line.fields["leader_epoch"]), number(line.fields["offset"])
+            self.add(line, "epoch_began", line.partition, leader_epoch=epoch, offset=offset)
+
+    def say_paused(self, line: SourcedLine) -> None:
+        """Note how long a full collection stopped the JVM of the file's program."""
+        fields = line.fields
+        pause = float(fields["milliseconds"]) if "milliseconds" in fields else 1_000 * float(fields["seconds"])
+        self.pauses[line.file] = max(pause, self.pauses.get(line.file, 0))
+
+    def say_session_timeout(self, line: SourcedLine) -> None:
+        """Note the timeout of a session with ZooKeeper."""
+        self.timeouts[line.file] = number(line.fields["timeout"])
+
+    def relate_pauses(self) -> None:
+        """Add to lost sessions a pause of the JVM that is longer than the timeout, by lines of the same file."""
+        for entry in self.entries:
+            file = entry.sources[0].rpartition(":")[0]
+            pause, timeout = self.pauses.get(file, 0), self.timeouts.get(file)
+            if entry.kind == "session_expired" and timeout is not None and pause > timeout:
+                entry.fields |= {"pause": round(pause), "timeout": timeout}
 
     def say_heartbeat_refused(self, line: SourcedLine) -> None:
         """Tell a heartbeat refused for its broker epoch, by the controller's line, which may not name the broker."""
@@ -176,9 +206,17 @@ class Processes(StoryState):
 
     def say_request_failed(self, line: SourcedLine) -> None:
         """Tell a request that a broker could not do because of its disk or memory; others fail because of who sent them."""
-        error = line.error or ("No space left on device" if line.says.logger == "CoreUtils" else "")
+        error = line.error or (line.says.text if line.says.logger == "CoreUtils" else "")
         if "java.io." in error or "java.lang.OutOfMemoryError" in error or line.says.logger == "CoreUtils":
             self.add(replace(line, partition=None), "request_failed", error=error)
+
+    def say_in_recovery(self, line: SourcedLine) -> None:
+        """Tell of what failed just before that it was the recovery of a log, by a line of its stack trace."""
+        last = self.entries[-1] if self.entries else None
+        if last is not None and last.kind == "request_failed" and "task" not in last.fields:
+            near = last.sources[0].rpartition(":")
+            if near[0] == line.file and line.number - int(near[2]) < LONGEST_TRACE:
+                last.fields["task"] = "of recovering a log as it starts"
 
     def say_task_failed(self, line: SourcedLine) -> None:
         """Tell a task that failed at its files, where no directory failed by that; it is done again at its time."""
@@ -370,6 +408,19 @@ class Processes(StoryState):
         if quorum is not None and "ecoming" in line.says.text:
             quorum.marks.add("ended")
         self.add(line, "controller", controller_epoch=optional(line, "controller_epoch"), active=True)
+
+    def say_controller_conflict(self, line: SourcedLine) -> None:
+        """Tell a broker that wants to become the controller while another one (`active`) is it."""
+        node = self.nodes[self.key(line)]
+        fields = {"active": number(line.fields["active"])}
+        node.contended = self.add_or_count(node.contended, replace(line, partition=None), "controller_conflict", **fields)
+
+    def say_own_conflict(self, line: SourcedLine) -> None:
+        """Note that such a broker takes the other one's node in ZooKeeper for its own, and waits until it is gone."""
+        contended = self.nodes[self.key(line)].contended
+        if contended is not None:
+            contended.marks.add("waits")
+            join(contended, line)
 
     def say_controller_resigned(self, line: SourcedLine) -> None:
         """Tell a node that ceases to be the active controller: by which event and error, if the line has them.

@@ -80,7 +80,7 @@ _FETCHED_FROM = re.compile(r"\bleaderId=(\d+)|\[ReplicaFetcherThread-\d+-(\d+)\]
 """Where a fetcher names the leader of its partitions."""
 WITH_EXCEPTIONS = frozenset(
     {"fetch-error", "produce-error", "fatal", "directory-error", "fetch-refused", "not-deleted", "request-failed"}
-    | {"task-failed", "thread-died", "uncleanable"}
+    | {"task-failed", "thread-died", "uncleanable", "read-failed"}
 )
 """Statements behind which the exception says why."""
 ONCE = frozenset(

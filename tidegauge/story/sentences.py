@@ -30,10 +30,14 @@ ALL_IN_SYNC = "Every partition that is described has a leader, and all of its re
 _ORDINARY = {
     **dict.fromkeys(("start", "loaded", "broker_unfenced", "metadata_empty"), "starts"),
     "stop": "stops",
-    **dict.fromkeys(("leader", "follower", "elected", "truncated", "isr_changed", "controller", "quorum"), "leader changes"),
+    **dict.fromkeys(
+        ("leader", "follower", "elected", "epoch_began", "truncated", "isr_changed", "controller", "quorum"),
+        "leader changes",
+    ),
     **dict.fromkeys(("quorum_status", "metadata_behind"), "waits for the quorum"),
     "retention": "retention",
     "log_deleted": "deletions",
+    "segments_deleted": "retention",
     **dict.fromkeys(("described", "segment_dumped"), "descriptions"),
     "reassignment": "reassignments",
 }
@@ -124,6 +128,11 @@ def _asides(story: Story) -> Iterator[str]:
         for entry in quiet[:MOST_EVENTS]
     )
     yield from (f"{entry_sentence(entry)}." for entry in story.entries if entry.kind == "broker_left")
+    yield from (
+        f"{entry_sentence(entry)}. Where it goes on, restart that broker; no record is lost by it."
+        for entry in story.entries
+        if entry.kind == "controller_conflict"
+    )
     # Controllers that resigned, and nodes that led the quorum or knew no leader.
     resigned = [
         entry
@@ -142,6 +151,8 @@ def _asides(story: Story) -> Iterator[str]:
     yield from (f"{entry.partition}: {entry_sentence(entry)}." for entry in dumped[:MOST_EVENTS])
     retention = [entry for entry in story.entries if entry.kind == "retention"]
     yield from (f"{entry.partition}: {entry_sentence(entry)}." for entry in retention[:MOST_EVENTS])
+    segments = [entry for entry in story.entries if entry.kind == "segments_deleted"]
+    yield from (f"{entry.partition}: {entry_sentence(entry)}." for entry in segments[:MOST_EVENTS])
     completed = sorted({str(entry.partition) for entry in story.entries if entry.kind == "reassignment"})
     if completed:
         yield f"{_names(completed)}: {'its reassignment' if len(completed) == 1 else 'their reassignments'} completed."
@@ -465,7 +476,13 @@ _SENTENCES: Mapping[str, Callable[[_Subject], str]] = {
     ),
     "session_expired": lambda e: (
         f"{'a client of ZooKeeper' if 'any client' in e.entry.marks else e.who} lost its session with ZooKeeper"
+        + (
+            f"; a full garbage collection took {e.fields['pause']:,} ms, and a session ends after {e.fields['timeout']:,}"
+            if "pause" in e.fields
+            else ""
+        )
     ),
+    "epoch_began": lambda e: f"epoch {e.fields['leader_epoch']} began at {e.fields['offset']} in the log of {e.who}",
     "not_deleted": lambda e: (
         f"{e.who} could not delete the files of a deleted topic{_times(e.fields)}" + _because(e.fields["error"])
     ),
@@ -491,6 +508,19 @@ _SENTENCES: Mapping[str, Callable[[_Subject], str]] = {
     "fetch_refused": lambda e: (
         f"{_several(e)} got no records from {_leader(e.fields['leader'])}: {_first_sentence(e.fields['error'])}"
         f"{_times(e.fields)}"
+        + ("; that said its log ends below 0, and nothing was cut" if "to a negative offset" in e.fields["error"] else "")
+    ),
+    "read_failed": lambda e: (
+        f"{e.who} could not read its log at offset {e.fields['offset']} for {e.fields['by']}"
+        f"{_because(e.fields['error'])}{_times(e.fields)}"
+    ),
+    "segments_deleted": lambda e: (
+        f"{e.who} deleted the segments that begin at {', '.join(map(str, e.fields['segments'][:MOST_NAMES]))}"
+        f"{' and later ones' if len(e.fields['segments']) > MOST_NAMES else ''}, as retention and compaction do"
+    ),
+    "controller_conflict": lambda e: (
+        f"{e.who} tried to become the controller, which broker {e.fields['active']} is{_times(e.fields)}"
+        + ("; it takes the node of that in ZooKeeper for its own, and tries again" if "waits" in e.entry.marks else "")
     ),
     "gap": lambda e: f"the dump of a segment lacks {e.fields['first']} to {e.fields['end'] - 1}",
     "not_assigned": lambda e: (

@@ -88,6 +88,8 @@ class ReplicaStory:
     unwritten: StoryEntry | None = None
     not_leader: StoryEntry | None = None
     unassigned: StoryEntry | None = None
+    unread: StoryEntry | None = None
+    deleted_segments: StoryEntry | None = None
     beyond: StoryEntry | None = None
     failed: StoryEntry | None = None
     corrupt: StoryEntry | None = None
@@ -160,6 +162,9 @@ class NodeStory:
     mismatch: StoryEntry | None = None
     quorum: StoryEntry | None = None
     too_few: StoryEntry | None = None
+    contended: StoryEntry | None = None
+    of_broker: int | None = None
+    """When a line was printed that only a broker prints."""
     unfenced: StoryEntry | None = None
     refused: int | None = None
     unreachable: dict[int, StoryEntry] = field(default_factory=dict)
@@ -216,6 +221,9 @@ class StoryState:
         self.away: dict[int, list[StoryEntry]] = defaultdict(list)
         # By broker, that the controller counts it as gone; by topic, its deletion that has begun.
         self.left: dict[int, StoryEntry] = {}
+        # By file, the longest full collection of its JVM, in ms, and the timeout of its ZooKeeper session.
+        self.pauses: dict[str, float] = {}
+        self.timeouts: dict[str, int] = {}
         self.deletions: dict[str, StoryEntry] = {}
 
     def add(self, line: SourcedLine, kind: str, partition: str | None = None, **fields: Any) -> StoryEntry:

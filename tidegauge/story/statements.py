@@ -26,7 +26,7 @@ _OLD_TP = r"\[(?P<topic>[A-Za-z0-9._\-]+),\s?(?P<number>\d+)\]"
 ANY_TP = rf"(?:\[(?P<topic>[A-Za-z0-9._\-]+),\s?(?P<number>\d+)\]|{TP})"
 _CLIENT_TP = rf"(?:TopicPartition\(topic=u?'(?P<topic>[A-Za-z0-9._\-]+)', partition=(?P<number>\d+)\)|{TP})"
 _ROLE_BEFORE = r"{}" + TP + r"(?: with topic id (?:(?:Some|Optional)[(\[](?P<topic_id>[\w\-]{{22}})[)\]]|None|\S+))? $"
-_ISR = r"\[(?P<isr>[\d, ]*)\]"
+_ISR = r"(?:\[(?=[\d, ]*\])|(?=[\d,]+ ))(?P<isr>(?:\d[\d, ]*\d|\d)?)"
 _ZK_STATE = (
     r"\(Leader:(?P<leader>-?\d+),ISR:(?P<isr>[\d,]*),(?:LeaderRecoveryState:(?P<recovery>\w+),)?LeaderEpoch:(?P<leader_epoch>\d+),"
     r"(?:(?:ZkVersion|PartitionEpoch):(?P<version>\d+),)?"
@@ -87,6 +87,10 @@ _PROCESS: tuple[Row, ...] = (
     ("session-expired", "Session expired.", "", r"\[ZooKeeperClient[^\]]{0,60}\] $", ("1.0", "3.9"), "ZooKeeperClient"),
     ("session-expired", "ZK expired; shut down all controller components", "", r"\[SessionExpirationListener on (?P<node>\d+)\], $", (None, "1.0"), "KafkaController"),
     ("client-session-expired", "Unable to reconnect to ZooKeeper service, session ", r"0x\w+ has expired", "", (None, "3.9"), "ClientCnxn"),
+    ("session-timeout", "nitiating client connection, connectString=", r"\S{1,400} sessionTimeout=(?P<timeout>\d+)", "", (None, "3.9"), "ZooKeeper"),
+    ("paused", "Full GC", r".{0,300}?(?P<seconds>\d{1,6}\.\d{1,9}) secs\]", "", (None, None), "the JVM to 8"),
+    ("paused", "Pause Full ", r".{0,120}?(?P<milliseconds>\d{1,9}\.\d{1,9})ms", "", (None, None), "the JVM since 9"),
+    ("epoch-updated", "Updated PartitionLeaderEpoch. New: {epoch:", rf"(?P<leader_epoch>\d+), offset:(?P<offset>\d+)\}}(?:, Current: [^,]{{0,60}}, [^,]{{0,60}} for Partition: {TP})?", "", ("0.11", "1.1"), "LeaderEpochFileCache"),
     ("not-registered", "creating ephemeral at ", r"/brokers/ids/(?P<node>\d+), (?P<error>node already exists and owner '\S+ does not match current session)", "", ("1.1", "3.9"), "KafkaZkClient$CheckedEphemeral"),
     ("not-registered", "Unable to register broker ", r"(?P<node>\d+) because the controller returned error (?P<error>[A-Z_]+)", "", ("2.8", None), "BrokerLifecycleManager"),
     ("not-registered", " sent a heartbeat request but received error ", r"(?P<error>[A-Z_]+)", r"Broker (?P<node>\d+)$", ("2.8", None), "BrokerLifecycleManager"),
@@ -103,6 +107,8 @@ _PROCESS: tuple[Row, ...] = (
     ("task-failed", "ncaught exception in scheduled task '", r"(?P<task>[\w\-]+)'", "", (None, None), "KafkaScheduler"),
     ("thread-died", " Error due to", "", r"\[(?P<thread>(?![^\]]*(?:[cC]onsumer|finder|mirror))[^\[\]]{1,120})\][:,]$", (None, None), "ShutdownableThread"),
     ("request-failed", "No space left on device", r"(?= \(kafka\.utils\.CoreUtils)", "", (None, "3.9"), "CoreUtils"),
+    ("request-failed", "Disk quota exceeded", r"(?= \(kafka\.utils\.CoreUtils)", "", (None, "3.9"), "CoreUtils"),
+    ("in-recovery", "at kafka.log.LogSegment.recover(", "", "", (None, None), "LogSegment"),
     ("stopped", "shut down completed", "", r"\[(?:KafkaServer|BrokerServer|ControllerServer) id=(?P<node>\d+)\] $", ("1.0", None), "KafkaServer"),
     ("stopped", "shut down completed", "", r"\[Kafka Server (?P<node>\d+)\], $", (None, "0.11"), "KafkaServer"),
     ("stopped", "Transition from SHUTTING_DOWN to SHUTDOWN", "", "", ("2.8", None), "BrokerServer, ControllerServer"),
@@ -140,6 +146,8 @@ _PROCESS: tuple[Row, ...] = (
     ("fatal", "Got exception while starting SharedServer", "", r"\[SharedServer id=(?P<node>\d+)\] $", ("3.4", None), "SharedServer"),
     ("fatal", "eceived a fatal error while waiting for ", r"(?P<error>[^(]*)", "", ("3.5", None), "FutureUtils"),
     ("fatal", "Encountered fatal fault: ", r"(?P<error>[^(]*)", "", ("3.3", None), "ProcessTerminatingFaultHandler"),
+    ("controller-conflict", "conflict in /controller data: ", r"\{[^{}]{0,100}?\"brokerid\": ?(?P<node>\d+)[^{}]{0,200}\} stored data: \{[^{}]{0,100}?\"brokerid\": ?(?P<active>\d+)", "", (None, "2.0"), "ZkUtils"),
+    ("own-conflict", "I wrote this conflicted ephemeral node [", r"\{[^{}]{0,100}?\"brokerid\": ?(?P<node>\d+)[^{}]{0,200}\}\] at /controller a while back", "", (None, "0.11"), "ZkUtils"),
     ("controller", "eady to serve as the new controller with epoch ", r"(?P<controller_epoch>\d+)", "", (None, "3.9"), "KafkaController"),
     ("controller", "ecoming the active controller at epoch ", r"(?P<controller_epoch>\d+)", "", ("3.0", None), "QuorumController"),
     ("metadata-empty", "The metadata log appears to be empty. ", "", r"\[(?:QuorumController id=|Controller )(?P<node>\d+)\] (?:Performing controller activation\. )?$", ("3.3", None), "QuorumController"),
@@ -194,6 +202,8 @@ _LOG: tuple[Row, ...] = (
     ("loaded", "Completed load of log ", r"(?:with )?(?:(?P<tp>(?>[A-Za-z0-9._\-]+-\d+)) with )?(?:\d+ (?:log )?segments?,? (?:and )?)?(?:log start offset (?P<log_start>\d+) and )?log end offset (?P<log_end>\d+)", "", (None, "2.5"), "Log"),
     ("initial-high-watermark", "with initial high watermark ", r"(?P<high_watermark>\d+)", rf"(?:Log|Replica) loaded for partition {TP} $", ("0.11", None), "Partition, Replica"),
     ("no-checkpoint", "No checkpointed highwatermark is found for partition ", ANY_TP, "", (None, None), "Partition"),
+    ("segment-deleted", "Deleting segment ", rf"(?P<base>\d+)(?: from log {TP}|(?= \(kafka\.log\.Log\)|$))", "", (None, "2.3"), "Log"),
+    ("segment-deleted", "Scheduling log segment ", rf"(?:\[baseOffset )?(?P<base>\d+)(?:, size \d+\])?(?: for log {TP})? for deletion", "", (None, "2.3"), "Log"),
     ("retained", "Incremented log start offset to ", r"(?P<to>\d+) due to (?P<why>segment deletion)", "", ("2.6", None), "UnifiedLog, Log"),
     ("start-moved", "Incrementing log start offset to ", r"(?P<to>\d+)", "", ("0.11", "2.5"), "Log"),
     ("retained-because", "retention ", r"(?P<why>time|size) (?P<limit>\d+)(?:ms)? breach", "", ("0.10.2", None), "Log, UnifiedLog"),
@@ -322,6 +332,7 @@ _FETCHER: tuple[Row, ...] = (
     ("out-of-range", "Request for offset ", r"(?P<offset>\d+) but we only have log segments in the range (?P<log_start>\d+) to (?P<log_end>\d+)", "", (None, None), "OffsetOutOfRangeException"),
     ("asked-for", "rror when processing fetch request for partition ", rf"{ANY_TP} offset (?P<offset>\d+)", "", (None, None), "KafkaApis"),
     ("asked-for", "rror processing fetch operation on partition ", rf"{ANY_TP},? offset (?P<offset>\d+)", "", (None, None), "ReplicaManager"),
+    ("read-failed", "rocessing fetch with max size ", rf"\d+ from (?P<reader>consumer|[^:]{{1,40}}?) on partition <?(?:{ANY_TP}|(?P<hidden>[^ :<>]{{1,80}}>-\d+))?:? ?(?:PartitionData)?\(fetchOffset=(?P<offset>\d+)", "", ("2.2", None), "ReplicaManager"),
     ("fetch-refused", "Error for partition ", rf"{ANY_TP} (?:at offset (?P<offset>\d+)|to broker (?P<leader>\d+):(?P<error>[^(]*))", "", (None, None), "ReplicaFetcherThread"),
     ("fetch-refused", "rror getting offset for partition ", rf"{ANY_TP}(?: to broker (?P<leader>\d+))?", "", (None, None), "AbstractFetcherThread"),
     ("not-assigned", "one of the assigned replicas ", rf"(?P<replicas>[\d,]+) for partition {ANY_TP}", r"Leader (?P<node>\d+) failed to record follower (?P<replica>\d+)'s position -?\d+,? .{0,60}$", (None, "3.2"), "Partition, ReplicaManager"),

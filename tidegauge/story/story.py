@@ -34,7 +34,7 @@ from tidegauge.traces.problems import Problem
 
 QUIET = frozenset(
     {"leader", "follower", "loaded", "start", "stop", "retention", "broker_unfenced", "metadata_empty", "segment_dumped"}
-    | {"log_deleted"}
+    | {"log_deleted", "segments_deleted", "epoch_began"}
 )
 """Kinds that every healthy broker has: a partition with nothing else had nothing happen."""
 PASSING = frozenset({"epoch_refused", "fetch_refused", "not_assigned", "not_leader", "unreachable", "not_controller"})
@@ -125,6 +125,9 @@ def happened(entry: StoryEntry) -> bool:
     if entry.kind == "controller":
         # A controller resigns, too, when another one leads: that is no error. `waited`: writes were given up.
         return "waited" in entry.fields or entry.fields.get("error") not in (None, *NO_LONGER_LEADS)
+    if entry.kind == "controller_conflict":
+        # A race for the controller, which one broker loses, is over at once.
+        return "waits" in entry.marks or bool(entry.fields["times"] > 3)
     if entry.kind == "elected":
         unclean = entry.fields["clean"] is False or "called unclean" in entry.marks
         return unclean or (entry.fields["leader"] < 0 and "deletion" not in entry.marks)
@@ -251,6 +254,7 @@ class _Teller(Processes, Truncations, Elections, Fetchers):
     def telling(self) -> Telling:
         """Return the entries so far, by time, and what else was learned."""
         lost = self.lost_leaders()
+        self.relate_pauses()
         for entry in self.entries:
             if entry.kind == "described" and entry.fields["leader"] in lost:
                 entry.marks.add("leader lost")

@@ -28,6 +28,9 @@ from tidegauge.traces.kafka_logs.parsing.parsed_line import METADATA_LOG, number
 STALE = 90 * SECOND
 """A log end that a role line gave counts for a truncation so long: the fetcher starts with it, in microseconds."""
 
+MOST_SEGMENTS = 100
+"""Segments that an entry names."""
+
 
 class Truncations(StoryState):
     """Tells lines about logs; a part of story._Teller."""
@@ -345,6 +348,19 @@ class Truncations(StoryState):
         if replica.retention is not None:
             replica.retained.fields["limit"] = _limit(replica.retention)
         join(replica.retained, line)
+
+    def say_segment_deleted(self, line: SourcedLine) -> None:
+        """Tell the segments of a replica that were deleted, by their first offsets: one entry, each segment once."""
+        if line.partition is None:
+            return
+        replica, base = self.replica_of(line), number(line.fields["base"])
+        if replica.deleted_segments is None:
+            replica.deleted_segments = self.add(line, "segments_deleted", line.partition, segments=[])
+        segments = replica.deleted_segments.fields["segments"]
+        if base not in segments and len(segments) < MOST_SEGMENTS:
+            segments.append(base)
+            segments.sort()
+        join(replica.deleted_segments, line)
 
     def say_start_moved(self, line: SourcedLine) -> None:
         """Tell what retention removed where it is known to have moved the log start: to 2.5 the line gives no reason."""

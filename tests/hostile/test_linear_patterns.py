@@ -61,6 +61,8 @@ MATCHED = {
     "_OF_A_DUMP",
     "_STUB",
     "_NO_TEXT",
+    "_LIST_ITEM",
+    "_OF_A_TRACE",
 }
 """Patterns that are tried at the beginning of a text only."""
 MODULES = (

@@ -63,7 +63,18 @@ PAUSED = (
     "LogCleaningPaused state."
 )
 
+UNKNOWN_PRODUCER = (
+    "[ReplicaManager broker=1] Error processing append operation on partition x-0 (kafka.server.ReplicaManager)\n"
+    "org.apache.kafka.common.errors.UnknownProducerIdException: Found no record of producerId=0 on the broker at offset 5"
+)
+NEGATIVE = (
+    "[ReplicaFetcherThread-1-2], Error getting offset for partition [x,0] to broker 2 (kafka.server.ReplicaFetcherThread)\n"
+    "java.lang.IllegalArgumentException: Cannot truncate to a negative offset (-1)."
+)
+
 FACES = [
+    ("KAFKA-3123", (NEGATIVE,), "0.10.2.0", "0.11.0.0"),
+    ("KAFKA-7190", (UNKNOWN_PRODUCER,), "2.3.0", "2.4.0"),
     ("KAFKA-2477", EMPTIED, "0.8.2", "0.9.0.0"),
     ("KAFKA-2729", (REFUSED, REFUSED, REFUSED), "0.10.2", "1.1.0"),
     ("KAFKA-3919", (INDEX,), "0.10.0", "0.11.0"),

@@ -14,6 +14,7 @@ from tidegauge.bundle.reading import opened
 from tidegauge.bundle.writing import write_bundle
 from tidegauge.story.sentences import headline, story_text
 from tidegauge.story.story import Story, happened, story_of
+from tidegauge.traces.kafka_logs.discovery.identify import CONTROLLER_LOG, of_text
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 
 Telling = Callable[..., Story]
@@ -685,7 +686,7 @@ def test_a_replica_of_0_8_that_may_not_truncate_names_itself_and_no_partition(te
 def test_lines_of_a_report_with_words_between_them_may_be_of_two_brokers(
     telling: Telling, between: str, before: str
 ) -> None:
-    identity = "INFO [Controller id=3] New broker startup callback for 1 (kafka.controller.KafkaController)"
+    identity = "INFO [Controller id=3] New broker startup callback for 1 (kafka.controller)"
     log_line = "INFO [Log partition=x-0, dir=/d] Truncating to offset 132 (kafka.log.Log)"
     assert only(telling(dated(identity, log_line)), "truncated")["node"] == 3
     story = telling(before + dated(identity) + between + dated(log_line))
@@ -703,7 +704,7 @@ def test_lines_of_a_report_with_words_between_them_may_be_of_two_brokers(
     ],
 )
 def test_what_a_broker_prints_without_a_date_divides_no_lines(telling: Telling, between: str) -> None:
-    identity = "INFO [Controller id=3] New broker startup callback for 1 (kafka.controller.KafkaController)"
+    identity = "INFO [Controller id=3] New broker startup callback for 1 (kafka.controller)"
     log_line = "INFO [Log partition=x-0, dir=/d] Truncating to offset 132 (kafka.log.Log)"
     assert only(telling(dated(identity) + between + dated(log_line)), "truncated")["node"] == 3
 
@@ -1240,3 +1241,293 @@ def test_a_lost_connection_counts_while_a_node_knows_no_leader(telling: Telling)
     story = telling(dated(waits, lost.format(1), lost.format(2), unreached))
     assert [entry.fields["peer"] for entry in story.entries if "peer" in entry.fields] == [1, 2]
     assert any("node 0 lost its connection to node 1" in line for line in headline(story))
+
+
+FOLLOWER_REFUSED = (
+    "ERROR [ReplicaFetcherThread-0-4], Error for partition [x,30] to broker 4:org.apache.kafka.common.errors.NotLeader"
+    "ForPartitionException: This server is not the leader for that topic-partition. (kafka.server.ReplicaFetcherThread)"
+)
+
+
+@pytest.mark.parametrize("between", [(), ("INFO x (kafka)",) * 8])
+@pytest.mark.parametrize(
+    "refused", [FOLLOWER_REFUSED, "ERROR [ReplicaFetcherThread-0-4], Error for partition x-30 at offset 7 (kafka.server.R)"]
+)
+@pytest.mark.parametrize(
+    "other", ["[KafkaApi-0] Error while responding to offset request", "Processor got uncaught exception"]
+)
+def test_an_exception_behind_another_message_is_of_that(
+    telling: Telling, refused: str, between: tuple[str, ...], other: str
+) -> None:
+    text = dated(refused, *between, f"ERROR {other} (kafka.x)", "java.lang.NullPointerException")
+    assert "NullPointer" not in only(telling(text), "fetch_refused")["error"]
+
+
+def test_an_error_that_names_its_exception_takes_no_other_one(telling: Telling) -> None:
+    text = dated(FOLLOWER_REFUSED, "java.lang.NullPointerException")
+    assert "NotLeader" in only(telling(text), "fetch_refused")["error"]
+
+
+def test_items_of_a_list_are_of_different_brokers(telling: Telling) -> None:
+    first, second = dated(
+        FOLLOWER_REFUSED, "ERROR [KafkaApi-0] Error while responding to offset request (kafka)"
+    ).splitlines()
+    assert only(telling(f"1. {first}\n\n2. {second}\njava.lang.NullPointerException\n"), "fetch_refused")["node"] is None
+
+
+def test_a_broker_that_stops_was_the_controller_only_if_a_line_says_so(telling: Telling) -> None:
+    resigned = "INFO [Controller id=3] Resigned (kafka.controller)"
+    assert telling(dated(resigned)).entries == []
+    moved = (
+        "INFO [Controller id=1] Shutting down broker 3 (kafka.controller.KafkaController)",
+        "DEBUG [ControlledShutdownLeaderSelector]: Partition x-0 : current leader = 3, new leader = 2 (kafka.controller.C)",
+        (
+            "DEBUG [PartitionStateMachine controllerId=1] After leader election, leader cache for x-0 is updated to "
+            "(Leader:2,ISR:2,1,LeaderEpoch:1,ControllerEpoch:1) (kafka.controller.PartitionStateMachine)"
+        ),
+    )
+    text = story_text(telling(dated(*moved, resigned)))
+    assert "broker 3 began to stop" in text
+    assert "broker 2 was elected cleanly for epoch 1, as broker 3 was to stop" in text
+    assert "ceased" not in text
+
+
+def test_a_new_partition_without_a_leader_has_nothing_that_was_committed(telling: Telling) -> None:
+    failed = (
+        "ERROR [Controller id=1001 epoch=1] Controller 1001 epoch 1 failed to change state for partition x-2 from "
+        "NewPartition to OnlinePartition (state.change.logger)"
+    )
+    why = (
+        "kafka.common.StateChangeFailedException: Controller 1001 epoch 1 encountered error during state change of "
+        "partition x-2 from New to Online, assigned replicas are [{}], live brokers are [Set(1001)]. No assigned replica"
+    )
+    lines = headline(telling(dated(failed, why.format(""))))
+    assert any(
+        "it is new and got no leader, as no broker that it was assigned to ran; those that ran: [1001]" in x for x in lines
+    )
+    assert any("it is new, and has no records" in line for line in lines)
+    assert not any("committed" in line for line in lines)
+    assert any("as of the brokers [7] that" in line for line in headline(telling(dated(failed, why.format("7")))))
+
+
+def test_a_deletion_that_began_leaves_no_partition_to_be_started(telling: Telling) -> None:
+    story = telling(
+        "INFO [Controller id=100] Starting topic deletion for topics x (kafka.controller.KafkaController)\n"
+        'INFO [Controller id=100] New leader and ISR for partition x-0 is {"leader":-1,"leader_epoch":1,"isr":[100]}\n'
+        "INFO [ReplicaFetcherManager on broker 100] Removed fetcher for partitions x-0 (kafka.server)\n"
+        f"INFO Log for partition x-0 is renamed to /d/x-0.{'a' * 32}-delete and is scheduled for deletion\n"
+    )
+    text = story_text(story)
+    assert "the deletion of the topic x began" in text
+    assert "no leader was left for epoch 1, as its topic was deleted" in text
+    assert "broker 100 deleted its log" in text
+    assert "Do:" not in text
+    done = "INFO [TopicDeletionManager 1] Deletion of topic x successfully completed (kafka.controller.TopicDeletionManager)"
+    began = "INFO [Controller id=1] Starting topic deletion for topics x (kafka.controller)"
+    assert only(telling(dated(began, done)), "topic_deleted")["completed"] is True
+
+
+def test_a_reset_of_0_8_that_a_text_quotes_twice_is_one(telling: Telling) -> None:
+    warned = (
+        "[2015-03-25 11:11:08,975] WARN [ReplicaFetcherThread-0-21], Replica 30 for partition [x,11] reset its fetch offset "
+        "from {} to current leader 21's start offset 49322124 (kafka.server.ReplicaFetcherThread)\n"
+        "[2015-03-25 11:11:08,976] ERROR [ReplicaFetcherThread-0-21], Current offset 54369274 for partition [x,11] out of "
+        "range; reset offset to 49322124 (kafka.server.ReplicaFetcherThread)\n"
+    )
+    for text in (warned.format(49322124), warned.format(54369274), warned.format(49322124) + warned.format(54369274)):
+        story = telling(text)
+        reset = only(story, "reset")
+        assert (reset["from"], reset["to"], reset["times"]) == (54369274, 49322124, 1)
+        assert [bug.bug for bug in story.bugs] == ["KAFKA-2477"]
+
+
+DESCRIBED = "\tTopic: x\tPartition: 0\tLeader: {}\tReplicas: {}\tIsr: {}\n"
+
+
+def test_of_several_descriptions_the_last_one_is_how_it_is(telling: Telling) -> None:
+    back = DESCRIBED.format(0, "2,0,1", "0,2,1")
+    lines = headline(telling(DESCRIBED.format(0, "2,0,1", "0") + back))
+    assert lines[1].endswith("by its last description; what follows was before.")
+    assert "broker 0 led, ISR [0] of the replicas [2, 0, 1]: 2, 1 were not in sync." in lines[2]
+    assert not any("Do:" in line for line in lines)
+    # An empty ISR in between: whoever led next may have lacked records.
+    lost = headline(telling(DESCRIBED.format(-1, "2,0,1", "") + back))
+    assert lost[0].startswith(
+        "Whether data was lost, these lines do not tell: x-0: no leader was left, and its ISR was empty"
+    )
+    # It was so last.
+    lines = headline(telling(back + DESCRIBED.format(-1, "2,0,1", "")))
+    assert any("start brokers 2, 0 and 1 again, the one first that stopped last" in line for line in lines)
+
+
+def test_a_description_before_lines_of_a_broker_that_runs_again_is_past(telling: Telling) -> None:
+    described = DESCRIBED.format(2, "2,3,1", "2,1")
+    later = dated("INFO [Partition y-1 broker=1] ISR updated to 2,1,3  and version updated to 18 (kafka.cluster.Partition)")
+    lines = headline(telling(described + later))
+    assert any(
+        "broker 2 led, ISR [2, 1] of the replicas [2, 3, 1]: 3 was not in sync; later lines show that 3 runs" in x
+        for x in lines
+    )
+    assert not any("Do:" in line for line in lines)
+    assert any("see that broker 3 runs" in line for line in headline(telling(f"{later}\n{described}")))
+
+
+def test_partitions_without_a_leader_come_first(telling: Telling) -> None:
+    text = "".join(
+        f"\tTopic: x\tPartition: {number}\tLeader: {leader}\tReplicas: {replicas}\tIsr: {isr}\n"
+        for number, leader, replicas, isr in ((0, 8, "8,2", "8"), (1, -1, "2,3", ""), (2, -1, "3,4", ""))
+    )
+    assert headline(telling(text))[1] == "Nobody leads 2 partitions: x 1, 2."
+
+
+LOST = (
+    "WARN [ReplicaFetcherThread-0-0], Error in fetch kafka.server.ReplicaFetcherThread$FetchRequest@6a3b53b1 (kafka.server)",
+    "java.io.IOException: Connection to 0 was disconnected before the response was read",
+)
+
+
+def test_a_leader_that_several_brokers_lost_is_to_be_looked_at(telling: Telling) -> None:
+    parts = [f"## Broker {node}\n```\n{dated(*LOST)}```\n" for node in (1, 2)]
+    one, two = headline(telling(parts[0])), headline(telling("".join(parts)))
+    assert "That passes while" in one[1]
+    assert "2 brokers got no records from broker 0" in two[1]
+    assert "if it runs and its own log is silent, it hangs" in two[2]
+    # It passed: a role behind it is of another leader, or of this one again.
+    led = dated(
+        *["INFO x (kafka)"] * 5,
+        "INFO [Partition x-0 broker=1] x-0 starts at Leader Epoch 3 from offset 9. Previous Leader Epoch was: 2 (kafka)",
+    )
+    assert not any("hangs" in line for line in headline(telling("".join(parts) + led)))
+    # Whose log is then the only one.
+    lines = headline(telling("".join(parts) + DESCRIBED.format(0, "0,1,2", "0")))
+    assert any("delete nothing on broker 0" in line for line in lines)
+    assert not any("see that brokers 1 and 2 run" in line for line in lines)
+
+
+def test_a_broker_that_vanished_is_told_with_what_the_controller_says_of_it(telling: Telling) -> None:
+    left = "INFO [Controller 3]: Broker failure callback for 1 (kafka.controller)"
+    listed = "INFO [Controller 3]: Removed ArrayBuffer({}) from list of shutting down brokers. (kafka.controller)"
+    led = "INFO [Partition state machine on Controller 3]: Invoking state change to OfflinePartition for partitions  (k)"
+    came = (
+        "INFO [BrokerChangeListener on Controller 3]: Newly added brokers: 1, deleted brokers: , all live brokers: 0,1 (k)"
+    )
+
+    def at(number: int, *lines: str) -> str:
+        return "".join(f"[2026-01-01 00:00:{number:02},000] {line}\n" for line in lines)
+
+    lines = headline(telling(at(0, left, listed.format(""), led) + at(55, came)))
+    assert lines[1].endswith(
+        "broker 1 left without a controlled shutdown, and led no partition; it was back at 2026-01-01 00:00:55,000."
+    )
+    assert "look into the log of broker 1" in lines[2]
+    assert not any(map(happened, telling(at(0, left, listed.format("1"))).entries))
+
+
+def test_partitions_that_a_new_controller_finds_offline_are_told(telling: Telling) -> None:
+    line = (
+        "DEBUG [PartitionStateMachine controllerId=100] Started partition state machine with initial state -> Map("
+        "x-49 -> OfflinePartition, y-0 -> OnlinePartition, z-0 -> OfflinePartition, w-0 -> Off"
+    )
+    assert [entry.partition for entry in telling(dated(line)).entries] == ["x-49", "z-0"]
+
+
+def test_prose_with_a_comma_is_no_table(telling: Telling) -> None:
+    text = (
+        "As long as the leader is not available, the topic stays.\n\nWith logging, you should see the following:\n\n"
+        "INFO [Controller id=1] Starting topic deletion for topics x (kafka.controller.KafkaController)\n"
+    )
+    assert only(telling(text), "topic_deleted")["topic"] == "x"
+
+
+def test_a_line_of_the_replica_state_machine_is_kafkas_in_any_layout() -> None:
+    line = (
+        "2016-08-02 05:38:13 INFO  ReplicaStateMachine:68 - [Replica state machine on controller 0]: Invoking state change "
+        "to OnlineReplica for replicas [Topic=x,Partition=25,Replica=0]\n"
+    )
+    assert of_text("a.txt", line).kind == CONTROLLER_LOG
+
+
+def test_a_leader_that_cannot_read_its_own_log_is_told_with_the_offset(telling: Telling) -> None:
+    failed = (
+        "ERROR [ReplicaManager broker=2] Error processing fetch with max size 1048576 from consumer on partition {}: "
+        "{}(fetchOffset=10380908, logStartOffset=-1, maxBytes=1048576) (kafka.server.ReplicaManager)"
+    )
+    ended = (
+        "org.apache.kafka.common.KafkaException: java.io.EOFException: Failed to read `log header` from file channel `x`. "
+        "Expected to read 17 bytes, but reached end of file after reading 0 bytes. Started read from position 95236164."
+    )
+    damaged = "org.apache.kafka.common.errors.CorruptRecordException: Found record size -1554710528 smaller than minimum"
+    for name, says in (("x-0", "x-0"), ("<TOPIC>-0", "TOPIC-0"), ("", None)):
+        story = telling(dated(failed.format(name, "PartitionData"), ended))
+        read = only(story, "read_failed")
+        assert (read["partition"], read["node"], read["offset"]) == (says, 2, 10380908)
+        assert any("KAFKA-7282" in line for line in headline(story))
+    lines = headline(telling(dated(failed.format("x-0", ""), damaged)))
+    assert any("a record at or behind it is damaged here" in line for line in lines)
+
+
+def test_a_quota_that_is_full_as_a_log_is_recovered_is_told(telling: Telling) -> None:
+    text = dated("WARN Disk quota exceeded (kafka.utils.CoreUtils$)", "java.io.IOException: Disk quota exceeded")
+    story = telling(f"{text}\tat kafka.log.LogSegment.recover(LogSegment.scala:380)\n")
+    assert only(story, "request_failed")["task"] == "of recovering a log as it starts"
+    assert any("make room" in line for line in headline(story))
+
+
+def test_segments_that_were_deleted_are_told_once_each(telling: Telling) -> None:
+    old = ("INFO Scheduling log segment 0 for log x-0 for deletion. (kafka.log.Log)",)
+    old += tuple(f"INFO Deleting segment {base} from log x-0. (kafka.log.Log)" for base in (0, 18, 9))
+    assert only(telling(dated(*old)), "segments_deleted")["segments"] == [0, 9, 18]
+    assert any("the segments that begin at 0, 9, 18" in line for line in headline(telling(dated(*old))))
+    new = "INFO [Log partition=x-0, dir=/d] Deleting segment 7 (kafka.log.Log)"
+    assert only(telling(dated(new)), "segments_deleted")["segments"] == [7]
+
+
+def test_a_broker_that_waits_for_the_controllers_node_is_to_be_restarted(telling: Telling) -> None:
+    data = '{{ "brokerid":{}, "timestamp":"1377587945206", "version":1 }}'
+    conflict = f"INFO conflict in /controller data: {data.format(3)} stored data: {data.format(2)} (kafka.utils.ZkUtils$)"
+    waits = (
+        f"INFO I wrote this conflicted ephemeral node [{data.format(3)}] at /controller a while back (kafka.utils.ZkUtils$)"
+    )
+    assert not any(map(happened, telling(dated(conflict)).entries))
+    story = telling(dated(conflict, waits))
+    assert [bug.bug for bug in story.bugs] == ["KAFKA-1029"]
+    assert any("broker 3 tried to become the controller, which broker 2 is" in line for line in headline(story))
+
+
+def test_a_leader_line_without_brackets_around_the_isr_is_read(telling: Telling) -> None:
+    line = "INFO [Broker id=0] Leader x-1 starts at leader epoch 1 from offset 0 with high watermark 0 ISR {} adding (k)"
+    for isr in ("0,1", "[0,1]", "[0, 1]"):
+        assert only(telling(dated(line.format(isr))), "leader")["isr"] == [0, 1]
+    # Trimmed: the last id may lack digits.
+    assert telling(dated(line.format("[0,1"))).entries == []
+
+
+def test_a_session_that_a_long_collection_cost_is_the_brokers(telling: Telling) -> None:
+    expired = "WARN Unable to reconnect to ZooKeeper service, session 0x167772767ad92fd has expired (org.apache.zookeeper.C)"
+    client = "INFO Initiating client connection, connectString=z:2181 sessionTimeout=6000 watcher=w (org.apache.zookeeper.Z)"
+    epoch = (
+        "INFO Updated PartitionLeaderEpoch. New: {epoch:78, offset:1070147099}, Current: {epoch:77, offset1041132585} for "
+        "Partition: x-11. Cache now contains 1 entries. (kafka.server.epoch.LeaderEpochFileCache)"
+    )
+    collection = (
+        "2019-05-15T22:25:59.422+0800: 2.560: [Full GC (Allocation Failure)  8071M->4285M(8192M), 10.3987109 secs]\n"
+    )
+    assert "a client of ZooKeeper lost" in headline(telling(dated(expired, client)))[1]
+    for lines in ((epoch, expired, client), (expired, epoch, client)):
+        story = telling(dated(*lines) + collection)
+        assert only(story, "epoch_began")["offset"] == 1070147099
+        said = headline(story)
+        assert "a broker lost its session with ZooKeeper; a full garbage collection took 10,399 ms" in said[1]
+        assert "why its heap is full" in said[2]
+
+
+def test_records_that_a_consumer_cannot_read_are_to_be_compared(telling: Telling) -> None:
+    record = (
+        "org.apache.kafka.common.KafkaException: Record for partition x-49 at offset 88 is invalid, cause: Record is corrupt"
+    )
+    assert any("look at the segment with offset 88 on each replica" in line for line in headline(telling(f"{record}\n")))
+
+
+def test_a_file_system_that_maps_no_files_is_named(telling: Telling) -> None:
+    failed = "ERROR Error while creating log for x-0 in dir /var/lib/kafka/data (kafka.server.LogDirFailureChannel)"
+    assert any("can map files" in x for x in headline(telling(dated(failed, "java.io.IOException: Invalid argument"))))

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tidegauge.story.losses import DISK, SLACK, UNCLEAN, Loss
-from tidegauge.story.state import NO_LEADER, StoryEntry
+from tidegauge.story.state import NO_LEADER, UNANNOUNCED, StoryEntry
 
 _OF_ANOTHER_CLUSTER = "its log directories are of the cluster "
 _STORED_ID = re.compile(r"doesn't match stored (broker|node)\.id [`']?(\d+)[`']? in meta\.properties")
@@ -134,6 +134,20 @@ _STEPS = (
         "give the user of this process the right to read that file, as by chown; delete nothing: it may be whole",
     ),
     (
+        ("IOException: Invalid argument",),
+        (
+            "give the broker a volume whose file system can map files (FileChannelImpl.map, behind that line): a folder "
+            "shared with the host of a container often cannot; no record is lost by it"
+        ),
+    ),
+    (
+        ("reached end of file after reading",),
+        (
+            "read that segment with kafka-dump-log: the file ends before what was written to it; on GlusterFS turn off its "
+            "caches or take another volume (KAFKA-7282), and delete nothing"
+        ),
+    ),
+    (
         ("NoSuchFileException: /tmp/",),
         "give the broker a directory that the system does not clean: a file that it had below /tmp is gone",
     ),
@@ -176,9 +190,8 @@ def step_for_loss(loss: Loss) -> str:
 def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
     """Return what to do about one partition, apart from its losses: its entries in order of time."""
     steps = []
-    # Nobody leads if the last entry about a leader is an election of none.
-    last = next((entry for entry in reversed(entries) if entry.kind in ("elected", "leader")), None)
-    if last is not None and last.kind == "elected" and last.fields["leader"] == NO_LEADER and "deletion" not in last.marks:
+    last = without_leader(entries)
+    if last is not None:
         steps += _no_leader(entries, last)
     fetchers_failed = [entry for entry in entries if entry.kind == "fetcher_failed"]
     for entry in fetchers_failed:
@@ -230,6 +243,12 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
             "nothing, if it has ended: a follower asks its leader again for what it cannot read; where it goes on, look "
             "into the segment of the leader with kafka-dump-log"
         )
+    steps += [
+        f"look at the segment with offset {entry.fields['offset']} on each replica (kafka-dump-log) before anything is "
+        "deleted: one that has it whole is to lead; if none has, the consumer has to seek past it"
+        for entry in entries
+        if entry.kind == "corrupt" and entry.fields.get("by") == "a consumer" and entry.fields["offset"] is not None
+    ]
     if any(entry.kind == "reset" and "by" in entry.fields for entry in entries):
         steps.append(
             "compare that offset with what the log has (kafka-get-offsets): below it, retention removed what was not read; "
@@ -246,8 +265,15 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
             "again nobody leads; nothing is lost by that"
         )
     described = next((entry for entry in reversed(entries) if entry.kind == "described"), None)
-    missing = sorted({*described.fields["replicas"]} - {*described.fields["isr"]}) if described is not None else []
-    if missing and not any(entry.kind == "isr_changed" for entry in entries):
+    described = None if last is not None else described
+    # Those that later lines show to run again are not missing.
+    missing = [] if described is None else {*described.fields["replicas"]} - {*described.fields["isr"]}
+    missing = sorted({*missing} - {*described.fields.get("back", ())}) if described is not None else []
+    if missing and described is not None and "leader lost" in described.marks:
+        steps.append(
+            f"delete nothing on broker {described.fields['leader']}: what it has of this partition, no other one surely has"
+        )
+    elif missing and not any(entry.kind == "isr_changed" for entry in entries):
         steps.append(
             f"see that {_nodes(missing)} {'runs' if len(missing) == 1 else 'run'}; else look into the server.log of the "
             "leader: `Shrinking ISR` says since when a replica is not in sync"
@@ -264,7 +290,9 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
         if entry.kind == "topic_id_mismatch" and entry.node is not None
     ]
     # Of a request for several partitions no line names one: see step_for_process.
-    advice = [(_process_advice(entry), entry.sources[0]) for entry in entries if entry.kind == "fetch_refused"]
+    advice = [
+        (_process_advice(entry), entry.sources[0]) for entry in entries if entry.kind in ("fetch_refused", "read_failed")
+    ]
     steps += [f"{step} ({source})" for step, source in advice if step is not None]
     return list(dict.fromkeys(steps))
 
@@ -273,6 +301,17 @@ def _is_new(election: StoryEntry) -> bool:
     """Return whether a leader was none of the replicas before the line that elected it."""
     leader, before, after = (election.fields[name] for name in ("leader", "replicas_before", "replicas"))
     return leader in after and leader not in before
+
+
+def without_leader(entries: Sequence[StoryEntry]) -> StoryEntry | None:
+    """Return the entry by which nobody leads a partition at the end of its `entries`; None if somebody does.
+
+    Nobody does if the last entry about a leader is an election of none, unless the topic was being deleted.
+    """
+    last = next((entry for entry in reversed(entries) if entry.kind in ("elected", "leader", "described")), None)
+    if last is None or last.kind != "elected" or last.fields["leader"] != NO_LEADER or last.marks & {"deletion", "past"}:
+        return None
+    return last
 
 
 _STEPS_BY_KIND = {
@@ -291,6 +330,7 @@ _STEPS_BY_KIND = {
     "leaders_not_moved": (
         "look into controller.log at that time: where a partition has no other replica in sync, its leader cannot move"
     ),
+    "controller_conflict": "restart this broker, unless the controller has changed meanwhile: no record is lost by it",
     "api_versions_failed": "look into the log of the node that answered so, at that time: it says what failed there",
     "too_few_brokers": (
         "see that the brokers run and are registered; where there are no more of them, lower the replication factor: of "
@@ -307,7 +347,7 @@ _STEPS_BY_KIND = {
 """What to do about a process, whatever its lines say besides."""
 _KINDS = frozenset(
     {"directory_failed", "process_failed", "voter_mismatch", "quorum", "request_failed", "thread_died", "controller"}
-    | {"fetch_refused", "broker_left", *_STEPS_BY_KIND}
+    | {"fetch_refused", "broker_left", "read_failed", *_STEPS_BY_KIND}
 )
 
 
@@ -326,6 +366,11 @@ def _process_advice(entry: StoryEntry) -> str | None:
         if entry.kind == "not_registered" and entry.node is None:
             own_line = f"`received error {entry.fields['error']}`"
             return f"find the broker first: its own log has {own_line}; then {_STEPS_BY_KIND[entry.kind]}"
+        if "pause" in entry.fields:
+            return (
+                "see why its heap is full, and give it more (KAFKA_HEAP_OPTS), or the session a longer timeout "
+                "(zookeeper.session.timeout.ms): no record is lost by it, but each time its leaders move"
+            )
         return None if "any client" in entry.marks else _STEPS_BY_KIND[entry.kind]
     if entry.kind == "quorum":
         # It knows a leader, or did later.
@@ -354,10 +399,19 @@ def _process_advice(entry: StoryEntry) -> str | None:
             if "error" in entry.fields and "waited" not in entry.fields
             else None
         )
-    if entry.kind == "broker_left":
-        broker = entry.fields["broker"]
+    if entry.kind == "read_failed" and "CorruptRecordException" in why:
         return (
-            f"start broker {broker} again if it is to run; its own log says why it stopped, or was not heard of"
+            "look at the segment with that offset on each replica (kafka-dump-log) before anything is deleted: a record at "
+            "or behind it is damaged here, so nobody reads on; a replica in sync that has it whole is to lead"
+        )
+    if entry.kind == "broker_left" and entry.fields["why"] == UNANNOUNCED:
+        return (
+            f"look into the log of broker {entry.fields['broker']} at that time, and into that of what runs it (the system, "
+            "a container that was killed): the controller sees only that it is gone"
+        )
+    if entry.kind == "broker_left":
+        return (
+            f"start broker {entry.fields['broker']} again if it is to run; its own log says why it stopped, or fell silent"
             if "dump" in entry.marks and "ended" not in entry.marks
             else None
         )
@@ -403,6 +457,12 @@ def _process_advice(entry: StoryEntry) -> str | None:
         )
     # A fatal line may name what it failed at, and its exception only how.
     both = f"{entry.fields.get('error')} {why}"
+    if "lost_by" in entry.fields:
+        leader = entry.fields["leader"]
+        return (
+            f"see whether broker {leader} runs, and start it if not; if it runs and its own log is silent, it hangs: keep "
+            "its threads (jstack) and restart it; no record is lost by that"
+        )
     step = next((step for texts, step in _STEPS if any(text in both for text in texts)), None)
     if step is not None:
         return step.format(where=where)
@@ -464,6 +524,13 @@ def _no_leader(entries: Sequence[StoryEntry], last: StoryEntry) -> list[str]:
         elif entry.node is not None and entry.kind == "leader":
             ends.pop(entry.node, None)  # it has appended since: how far is not told
     steps = []
+    if "new" in last.fields:
+        topic = str(last.partition).rpartition("-")[0]
+        steps.append(
+            f"start a broker that it was assigned to (kafka-topics --describe --topic {topic} names them), or delete the "
+            f"topic and make it anew on brokers that run: it is new, and has no records ({last.sources[0]})"
+        )
+        return steps
     if not isr and "elr" in last.fields:
         steps.append(
             f"start {_nodes(last.fields['elr'])} again: an eligible leader has everything that was committed (KIP-966; "
@@ -477,6 +544,11 @@ def _no_leader(entries: Sequence[StoryEntry], last: StoryEntry) -> list[str]:
     elif isr:
         steps.append(
             f"start {_nodes(isr)} again: the last in-sync replicas have everything that was committed ({last.sources[0]})"
+        )
+    elif isr is not None and last.fields.get("replicas"):
+        steps.append(
+            f"start {_nodes(last.fields['replicas'])} again, the one first that stopped last: unclean election is allowed "
+            f"for it, so the first one that runs leads, and what the others have more is lost ({last.sources[0]})"
         )
     if isr is None:
         topic = str(last.partition).rpartition("-")[0]

@@ -70,9 +70,15 @@ def _of_entries(kind: str, fits: Callable[[StoryEntry], bool]) -> Face:
     return lambda telling, _losses: (_sighting(entry) for entry in telling.entries if entry.kind == kind and fits(entry))
 
 
-def _of_errors(kind: str, text: str) -> Face:
-    """Return a face that sights every entry of a kind whose error, or cause, has this text."""
-    return _of_entries(kind, lambda entry: text in str(entry.fields.get("cause") or entry.fields["error"]))
+def _of_errors(kind: str, *texts: str) -> Face:
+    """Return a face that sights every entry of a kind whose error, or cause, has one of these texts."""
+
+    def fits(entry: StoryEntry) -> bool:
+        """Return whether the error of an entry has one of the texts."""
+        error = str(entry.fields.get("cause") or entry.fields["error"])
+        return any(text in error for text in texts)
+
+    return _of_entries(kind, fits)
 
 
 def _of_lines(*kinds: str) -> Face:
@@ -208,6 +214,14 @@ ROWS = (
         face=_of_entries("directory_failed", _is_open_on_windows),
     ),
     KnownFace(
+        "KAFKA-1029",
+        "A broker takes the controller's node in ZooKeeper for its own of an older session, and tries again for ever.",
+        since=None,
+        fixed_in="0.8.1",
+        do="restart this broker: another one is the controller, and no record is lost by it",
+        face=_of_entries("controller_conflict", lambda entry: "waits" in entry.marks),
+    ),
+    KnownFace(
         "KAFKA-2477",
         "A leader that is asked as it appends calls the offset out of range: its follower empties its log and copies anew.",
         since=None,
@@ -225,11 +239,16 @@ ROWS = (
     ),
     KnownFace(
         "KAFKA-3123",
-        "A follower that is to empty its log finds it paused for the cleaner by its last try: it copies no more records.",
+        "A follower that could not truncate, or empty, its log leaves it paused for the cleaner: it copies no more records.",
         since=None,
         fixed_in="0.11.0.0",
         do="restart this broker; the first error of this partition after the start says why its log cannot be emptied",
-        face=_of_errors("fetch_refused", "cannot be aborted and paused since it is in LogCleaningPaused state"),
+        # Or the first error, by which it stays paused.
+        face=_of_errors(
+            "fetch_refused",
+            "cannot be aborted and paused since it is in LogCleaningPaused state",
+            "Cannot truncate to a negative offset",
+        ),
     ),
     KnownFace(
         "KAFKA-3919",
@@ -254,6 +273,14 @@ ROWS = (
         fixed_in="2.2.0",
         do="restart this broker: it does not register by itself; then upgrade",
         face=_old_session,
+    ),
+    KnownFace(
+        "KAFKA-7190",
+        "Retention removed the last records of a producer, and what its broker knew of it: its next append is refused.",
+        since="1.0.0",
+        fixed_in="2.4.0",
+        do="nothing: an idempotent producer begins its sequence anew and sends them again; then upgrade",
+        face=_of_errors("produce_refused", "UnknownProducerIdException"),
     ),
     KnownFace(
         "KAFKA-7414",

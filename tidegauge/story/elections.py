@@ -22,16 +22,18 @@ import json
 import re
 from dataclasses import replace
 
-from tidegauge.story.reading import SourcedLine
+from tidegauge.story.reading import SourcedLine, fetched_from
 from tidegauge.story.state import (
     NO_LEADER,
     SECOND,
     TOGETHER,
     PartitionStory,
+    StoryEntry,
     StoryState,
     join,
     optional,
 )
+from tidegauge.story.statements import ANY_TP
 from tidegauge.traces.kafka_logs.parsing.parsed_line import TP_IN_A_LIST, changes, ids, number
 
 _FETCHED_TO = re.compile(
@@ -44,6 +46,20 @@ _CHANGE_RECORD = re.compile(
     r"(?=[^()]*?\bleader=(?P<leader>-?\d+))(?=(?:[^()]*?\bleaderRecoveryState=(?P<recovery>-?\d+))?)"
 )
 _IN_A_LIST = re.compile(TP_IN_A_LIST)
+_SHOWS_RUNNING = frozenset(
+    {
+        "started",
+        "follower",
+        "isr-accepted",
+        "expand",
+        "controller-isr",
+        "truncating-to-epoch",
+        "truncating-to-high-watermark",
+    }
+)
+"""Kinds of lines that show a broker which runs: the node, the leader, or those of an ISR (_OF_AN_ISR)."""
+_OF_AN_ISR = ("isr-accepted", "expand", "controller-isr")
+_OFFLINE = re.compile(rf"{ANY_TP} -> OfflinePartition")
 _SENT_ISR = re.compile(r"\b(?:ISR \[|isr=List\(|isr=\[)([\d, ]*)")
 _BROKERS_LINES = ("received", "recovering")
 """Kinds of lines that tell an election without being of who elected."""
@@ -331,6 +347,10 @@ class Elections(StoryState):
                 election.sources.append(partition.unclean[leader][1])
             if partition.election_request is not None and clean is False:
                 election.fields["by"] = partition.election_request
+            deletion = self.deletions.get(str(line.partition).rpartition("-")[0])
+            # As its topic is deleted, nobody is to lead a partition.
+            if leader == NO_LEADER and deletion is not None and line.order - deletion.order < 60 * SECOND:
+                election.marks.add("deletion")
             # A broker that received it is not who elected.
             election.node = None if line.says.kind in _BROKERS_LINES else line.node
             partition.elections.append(election)
@@ -357,6 +377,11 @@ class Elections(StoryState):
         if last is not None and last.fields["leader_epoch"] is None and last.fields["leader"] == leader:
             last.fields["leader_epoch"], last.fields["isr"] = epoch, list(isr)
         self._elected(line, leader, epoch=epoch, isr=isr)
+
+    def say_leader_moved(self, line: SourcedLine) -> None:
+        """Tell by the controller's line, to 1.0, whom it elected in the ISR, as the leader before (`before`) is to stop."""
+        self._elected(line, int(line.fields["leader"]), clean=True)
+        self.partitions[str(line.partition)].elections[-1].fields["stops"] = int(line.fields["before"])
 
     def say_elected(self, line: SourcedLine) -> None:
         """Tell by the line of a controller of ZooKeeper, 1.0 to 3.9, whom it elected; of a new partition that is clean."""
@@ -427,16 +452,35 @@ class Elections(StoryState):
         partition = self.partitions[str(line.partition)]
         isr = ids(line.fields["isr"]) if "isr" in line.fields else None
         last = partition.elections[-1] if partition.elections else None
-        if last is None or last.fields["leader"] != NO_LEADER:
+        of_describe = line.says.logger == "kafka-topics --describe"
+        if of_describe:
+            self._describe(partition, None)
+        if last is None or last.fields["leader"] != NO_LEADER or "past" in last.marks:
             fields = {"leader_epoch": None, "isr": None, "clean": None}
             last = self.add(line, "elected", line.partition, leader=NO_LEADER, **fields)
             partition.elections.append(last)
         join(last, line)
         partition.leader = NO_LEADER
         last.fields["isr"] = last.fields["isr"] or (list(isr) if isr is not None else None)
+        # The controller empties an ISR only where unclean election is allowed; eligible leaders (KIP-966) are a column more.
+        if of_describe and not isr and "elr" not in line.fields:
+            last.fields["isr"] = []
+            last.fields["replicas"] = list(ids(line.fields.get("replicas", "")))
+        if line.fields.get("before") == "New":
+            last.fields["new"] = True
+        # Some releases print an empty list, whatever was assigned (PR 11427).
+        for name in ("assigned", "live"):
+            if line.fields.get(name):
+                last.fields[name] = list(ids(line.fields[name]))
         for name in ("elr", "last_elr"):
             if line.fields.get(name):
                 last.fields[name] = list(ids(line.fields[name]))
+
+    def say_initial_states(self, line: SourcedLine) -> None:
+        """Tell the partitions that a new controller found without a leader, and for which it could elect none."""
+        for match in _OFFLINE.finditer(line.fields["states"]):
+            name = match["tp"] or f"{match['topic']}-{match['number']}"
+            self.say_no_leader(replace(line, partition=name, fields={}))
 
     def say_no_other_leader(self, line: SourcedLine) -> None:
         """Tell that the controller cannot move a leader off a broker that stops: no other replica in the ISR is alive."""
@@ -452,7 +496,39 @@ class Elections(StoryState):
         """Tell a line of `kafka-topics --describe`: leader, ISR and replicas of a partition."""
         fields = line.fields
         isr, replicas = list(ids(fields["isr"])), list(ids(fields["replicas"]))
-        self.add(line, "described", line.partition, leader=int(fields["leader"]), isr=isr, replicas=replicas)
+        described = self.add(line, "described", line.partition, leader=int(fields["leader"]), isr=isr, replicas=replicas)
+        self._describe(self.partitions[str(line.partition)], described)
+        for replica in {*replicas} - {*isr}:
+            self.away[replica].append(described)
+
+    @staticmethod
+    def _describe(partition: PartitionStory, described: StoryEntry | None) -> None:
+        """Note what a description shows of a partition (None: nobody leads it): what one before it showed is past."""
+        last = partition.elections[-1] if partition.elections else None
+        if partition.described is not None:
+            partition.described.marks.add("past")
+        if (
+            described is not None
+            and last is not None
+            and last.fields["leader"] == NO_LEADER
+            and last.order <= described.order
+        ):
+            last.marks.add("past")
+        partition.described = described
+
+    def note_back(self, line: SourcedLine) -> None:
+        """Note by a line behind a description, in the same file, that brokers which were not in sync there run again."""
+        if line.says.kind not in _SHOWS_RUNNING:
+            return
+        shown = {line.node if line.says.kind == "started" else fetched_from(line.text), optional(line, "leader")}
+        # In a truncation `to` is an offset.
+        shown |= {*ids(line.fields["to"])} if line.says.kind in _OF_AN_ISR else set()
+        for broker in [broker for broker in shown if broker is not None and broker in self.away]:
+            for described in self.away.pop(broker):
+                file, _, number_of_line = described.sources[0].rpartition(":")
+                # Of another file nobody knows which is older.
+                if file == line.file and int(number_of_line) < line.number:
+                    described.fields.setdefault("back", []).append(broker)
 
     def say_reassignment(self, line: SourcedLine) -> None:
         """Tell what `kafka-reassign-partitions --verify` says of a partition: in progress, completed or failed."""

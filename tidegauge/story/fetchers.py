@@ -1,4 +1,6 @@
-"""Tell what fetchers meet: offsets out of range, errors, refused epochs; the same several times in a row is one entry.
+"""Tell what fetchers meet: offsets out of range, errors, refused epochs, segments that remote storage lacks (KIP-405).
+
+The same several times in a row is one entry.
 
 A method `say_KIND` gets every line of its kind of statement (a row of statements.py; `fetch-error` goes to
 `say_fetch_error`), in order of time. To *tell* something is to add an entry to the story (`self.add`), to count the last one
@@ -9,11 +11,27 @@ a kind. `marks` of an entry are notes for later lines, which no report shows.
 """
 
 import re
+from collections import defaultdict
 from dataclasses import replace
 
 from tidegauge.story.reading import SourcedLine, fetched_from
-from tidegauge.story.state import AN_ERROR, NO_LEADER, SECOND, TOGETHER, StoryState, join, of_broker, optional
+from tidegauge.story.state import AN_ERROR, NO_LEADER, SECOND, TOGETHER, StoryEntry, StoryState, join, of_broker, optional
 from tidegauge.traces.kafka_logs.parsing.parsed_line import ids, number
+
+_BEGINS_ON_DISK = re.compile(r"leaderLocalLogStartOffset: (\d{1,19})")
+"""The first offset on the leader's disk: what lies below it is in remote storage only."""
+_OF_A_START = ("Current offset ", "reset its fetch offset ")
+"""Lines of 0.8 and 0.9 that tell a reset to the start of the leader's log."""
+_AT_ONCE = SECOND // 100
+"""Between the two lines of one reset, in microseconds: a fetcher asks again first."""
+_NOT_ANSWERED = re.compile(
+    r"was disconnected before|timed out|[tT]imeout|Connection refused|could not be established|reset by peer"
+)
+"""Errors of a fetch whose leader did not answer, or was not there."""
+
+
+_PASSED = frozenset({"start", "stop", "leader", "follower", "elected", "isr_changed", "broker_left"})
+"""Kinds of entries that show what became of a leader that was not reached."""
 
 
 class Fetchers(StoryState):
@@ -29,6 +47,12 @@ class Fetchers(StoryState):
         before, after = optional(line, "from"), number(line.fields["to"])
         # The line says that it goes on at the start of the leader's log, not at its end.
         of_start, last, statement = "'s start offset" in line.text, replica.reset, line.says.text
+        if last is not None and self._is_of_one_reset(last, line, before, after):
+            # The error says where it was and where it goes on: to 0.8 at the leader's start, though its log ends above.
+            last.fields |= {"from": max(before or 0, last.fields["from"] or 0), "to": after}
+            last.marks.add(statement)
+            join(last, line)
+            return
         # A replica whose log ends above that start goes on at its own log end.
         after = max(after, before or 0) if of_start else after
         # 0.8 prints this line (`which`: latest or start) after it has begun anew: the other line has where it was before.
@@ -48,6 +72,19 @@ class Fetchers(StoryState):
                 return
         replica.reset = self.add(line, "reset", line.partition, **{"from": before}, to=after, times=1)
         replica.reset.marks = {statement, *(["start"] if of_start else [])}
+
+    @staticmethod
+    def _is_of_one_reset(last: StoryEntry, line: SourcedLine, before: int | None, after: int) -> bool:
+        """Return whether a line is of the reset to the start of the leader's log that `last` tells, at the same time.
+
+        Of each of these a release prints a warning and an error (0.8 and 0.9); a text may have both twice.
+        """
+        if "start" not in last.marks or line.says.text not in _OF_A_START or line.order - last.order > _AT_ONCE:
+            return False
+        # Once the error is there, `to` is where it went; before, a warning may have it too high.
+        if "Current offset " in last.marks or "'s start offset" in line.text:
+            return bool(line.time) and last.fields["to"] == after
+        return last.fields["from"] in (None, before, after) and after <= (before or 0)
 
     def say_consumer_reset(self, line: SourcedLine) -> None:
         """Tell an offset that a consumer asked for and the log has not; the line need not say where it goes on."""
@@ -93,11 +130,41 @@ class Fetchers(StoryState):
         leader = optional(line, "leader") if fetcher is None else fetcher
         replica.unanswered = self.add_or_count(replica.unanswered, line, "fetch_refused", leader=leader, error=error)
 
+    def lost_leaders(self) -> set[int]:
+        """Tell as one entry that several brokers lost their leader, if no line says that this passed; return these leaders.
+
+        Of one broker it may be its own fault. In logs of a restart, lines of new roles follow.
+        """
+        by_leader: dict[int, list[StoryEntry]] = defaultdict(list)
+        for entry in self.entries:
+            if entry.kind == "fetch_refused" and entry.fields["leader"] is not None:
+                by_leader[entry.fields["leader"]] += [entry] if _NOT_ANSWERED.search(entry.fields["error"]) else []
+        passed = max((entry.order for entry in self.entries if entry.kind in _PASSED), default=-1)
+        lost = set()
+        for leader, entries in by_leader.items():
+            writers = {entry.node if entry.node is not None else entry.place for entry in entries}
+            if len(writers) > 1 and passed < max(entry.order for entry in entries):
+                lost.add(leader)
+                nodes = sorted({entry.node for entry in entries if entry.node is not None})
+                entries[0].fields |= {"lost_by": len(writers), "nodes": nodes if len(nodes) == len(writers) else []}
+                for entry in entries[1:]:
+                    entry.marks.add("told")
+        return lost
+
     def say_not_assigned(self, line: SourcedLine) -> None:
         """Tell a follower that its leader does not count among the replicas: it is sent no records."""
         replica = self.replica_of(line)
         fields = {"replica": number(line.fields["replica"]), "replicas": list(ids(line.fields["replicas"]))}
         replica.unassigned = self.add_or_count(replica.unassigned, line, "not_assigned", **fields)
+
+    def say_read_failed(self, line: SourcedLine) -> None:
+        """Tell a leader that could not read its own log at an offset that somebody asked for."""
+        # A paste may have another text over the topic, or none.
+        of_line = replace(line, partition=line.partition or line.fields.get("hidden", "").replace(">", "") or None)
+        replica = self.replica_of(of_line)
+        reader = "a consumer" if line.fields["reader"] == "consumer" else line.fields["reader"]
+        fields = {"offset": number(line.fields["offset"]), "by": reader, "error": line.error or None}
+        replica.unread = self.add_or_count(replica.unread, of_line, "read_failed", **fields)
 
     def say_not_leader(self, line: SourcedLine) -> None:
         """Tell who was asked for a partition as its leader, and was not: a client, or a follower, knew no better yet."""
@@ -191,3 +258,16 @@ class Fetchers(StoryState):
     def say_epoch_newer(self, line: SourcedLine) -> None:
         """Tell that a leader refused a request of a leader epoch that it does not know yet."""
         self.say_epoch_refused(replace(line, fields={**line.fields, "error": "UNKNOWN_LEADER_EPOCH"}))
+
+    def say_tier_unread(self, line: SourcedLine) -> None:
+        """Tell a follower that did not get from remote storage what lies below the first offset on its leader's disk."""
+        replica, begin = self.replica_of(line), _BEGINS_ON_DISK.search(line.error)
+        fields = {"leader": fetched_from(line.text), "offset": number(begin[1]) if begin is not None else None}
+        replica.untiered = self.add_or_count(
+            replica.untiered, line, "remote_read_failed", **fields, error=line.error or None
+        )
+
+    def say_tier_unwritten(self, line: SourcedLine) -> None:
+        """Tell a leader that could not copy segments to the remote storage: it tries again, and keeps them on its disk."""
+        replica = self.replica_of(line)
+        replica.uncopied = self.add_or_count(replica.uncopied, line, "remote_copy_failed", error=line.error or None)

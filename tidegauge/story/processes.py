@@ -14,12 +14,25 @@ import re
 from dataclasses import replace
 from pathlib import PurePosixPath, PureWindowsPath
 
-from tidegauge.story.reading import SourcedLine
-from tidegauge.story.state import NO_LEADER, SECOND, TOGETHER, NodeStory, StoryEntry, StoryState, join, of_broker, optional
+from tidegauge.story.reading import LONGEST_TRACE, SourcedLine
+from tidegauge.story.state import (
+    NO_LEADER,
+    SECOND,
+    TOGETHER,
+    UNANNOUNCED,
+    NodeStory,
+    StoryEntry,
+    StoryState,
+    join,
+    of_broker,
+    optional,
+)
 from tidegauge.traces.kafka_logs.parsing.parsed_line import ids, number
 
 LONG_START = 30 * SECOND
 """A node that starts may wait so long for the quorum."""
+LONG_STOP = 300 * SECOND
+"""Longer than a broker asks for a controlled shutdown (controlled.shutdown.max.retries)."""
 LONG_WRITE = 10 * SECOND
 """Longer than a quorum without a leader, as elections go, keeps a write waiting."""
 _OF_A_START = ("startup", "If using process.roles", "while starting SharedServer", "fatal error while waiting for")
@@ -123,7 +136,37 @@ class Processes(StoryState):
             join(last, line)
             return
         self.nodes[self.key(line)].expired = entry = self.add(replace(line, node=None), "session_expired")
-        entry.marks.add("any client")
+        near = self.nodes[self.key(line)].of_broker
+        if near is None or line.order - near > TOGETHER:
+            entry.marks.add("any client")
+
+    def say_epoch_updated(self, line: SourcedLine) -> None:
+        """Tell where a leader epoch begins in a log; only a broker prints that: a session lost near it is its."""
+        node = self.nodes[self.key(line)]
+        node.of_broker = line.order
+        if node.expired is not None and line.order - node.expired.order < TOGETHER:
+            node.expired.marks.discard("any client")
+        if line.partition is not None:
+            epoch, offset = number(line.fields["leader_epoch"]), number(line.fields["offset"])
+            self.add(line, "epoch_began", line.partition, leader_epoch=epoch, offset=offset)
+
+    def say_paused(self, line: SourcedLine) -> None:
+        """Note how long a full collection stopped the JVM of the file's program."""
+        fields = line.fields
+        pause = float(fields["milliseconds"]) if "milliseconds" in fields else 1_000 * float(fields["seconds"])
+        self.pauses[line.file] = max(pause, self.pauses.get(line.file, 0))
+
+    def say_session_timeout(self, line: SourcedLine) -> None:
+        """Note the timeout of a session with ZooKeeper."""
+        self.timeouts[line.file] = number(line.fields["timeout"])
+
+    def relate_pauses(self) -> None:
+        """Add to lost sessions a pause of the JVM that is longer than the timeout, by lines of the same file."""
+        for entry in self.entries:
+            file = entry.sources[0].rpartition(":")[0]
+            pause, timeout = self.pauses.get(file, 0), self.timeouts.get(file)
+            if entry.kind == "session_expired" and timeout is not None and pause > timeout:
+                entry.fields |= {"pause": round(pause), "timeout": timeout}
 
     def say_heartbeat_refused(self, line: SourcedLine) -> None:
         """Tell a heartbeat refused for its broker epoch, by the controller's line, which may not name the broker."""
@@ -169,9 +212,17 @@ class Processes(StoryState):
 
     def say_request_failed(self, line: SourcedLine) -> None:
         """Tell a request that a broker could not do because of its disk or memory; others fail because of who sent them."""
-        error = line.error or ("No space left on device" if line.says.logger == "CoreUtils" else "")
+        error = line.error or (line.says.text if line.says.logger == "CoreUtils" else "")
         if "java.io." in error or "java.lang.OutOfMemoryError" in error or line.says.logger == "CoreUtils":
             self.add(replace(line, partition=None), "request_failed", error=error)
+
+    def say_in_recovery(self, line: SourcedLine) -> None:
+        """Tell of what failed just before that it was the recovery of a log, by a line of its stack trace."""
+        last = self.entries[-1] if self.entries else None
+        if last is not None and last.kind == "request_failed" and "task" not in last.fields:
+            near = last.sources[0].rpartition(":")
+            if near[0] == line.file and line.number - int(near[2]) < LONGEST_TRACE:
+                last.fields["task"] = "of recovering a log as it starts"
 
     def say_task_failed(self, line: SourcedLine) -> None:
         """Tell a task that failed at its files, where no directory failed by that; it is done again at its time."""
@@ -239,6 +290,16 @@ class Processes(StoryState):
     def say_stopping(self, line: SourcedLine) -> None:
         """Tell that a process begins to stop; whether it does so cleanly, say_stopped tells."""
         self._stop(line)
+
+    def say_stop_announced(self, line: SourcedLine) -> None:
+        """Tell a broker that asked the controller to move its leaders away, as it begins to stop: a controlled shutdown."""
+        of_stopping = of_broker(line)
+        node = self.nodes[self.key(of_stopping)]
+        # It asks again where it is not answered; where its start is not in these lines, a later stop is another one.
+        if node.stop is None or line.order - node.stop.order > LONG_STOP:
+            node.stop = self.add(of_stopping, "stop", clean=None)
+        else:
+            join(node.stop, line)
 
     def say_stopped(self, line: SourcedLine) -> None:
         """Tell that a process has stopped in order; one whose start failed prints that, too, and never ran."""
@@ -364,13 +425,34 @@ class Processes(StoryState):
     def say_controller(self, line: SourcedLine) -> None:
         """Tell a node that becomes the active controller: it knows the leader of the quorum."""
         quorum = self.nodes[self.key(line)].quorum
+        self.nodes[self.key(line)].controls = True
         # `Becoming the active controller` is of KRaft: a controller of ZooKeeper has no quorum.
         if quorum is not None and "ecoming" in line.says.text:
             quorum.marks.add("ended")
         self.add(line, "controller", controller_epoch=optional(line, "controller_epoch"), active=True)
 
+    def say_controller_conflict(self, line: SourcedLine) -> None:
+        """Tell a broker that wants to become the controller while another one (`active`) is it."""
+        node = self.nodes[self.key(line)]
+        fields = {"active": number(line.fields["active"])}
+        node.contended = self.add_or_count(node.contended, replace(line, partition=None), "controller_conflict", **fields)
+
+    def say_own_conflict(self, line: SourcedLine) -> None:
+        """Note that such a broker takes the other one's node in ZooKeeper for its own, and waits until it is gone."""
+        contended = self.nodes[self.key(line)].contended
+        if contended is not None:
+            contended.marks.add("waits")
+            join(contended, line)
+
     def say_controller_resigned(self, line: SourcedLine) -> None:
-        """Tell a node that ceases to be the active controller: by which event and error, if the line has them."""
+        """Tell a node that ceases to be the active controller: by which event and error, if the line has them.
+
+        With ZooKeeper every broker that stops prints it (KafkaController#shutdown): it counts where the node was told to be
+        the controller.
+        """
+        controls, self.nodes[self.key(line)].controls = self.nodes[self.key(line)].controls, False
+        if line.says.until is not None and not controls:
+            return
         why = {name: line.fields[name] for name in ("event", "error") if name in line.fields}
         self.nodes[self.key(line)].resigned = self.add(line, "controller", controller_epoch=None, active=False, **why)
 
@@ -597,11 +679,46 @@ class Processes(StoryState):
     def say_broker_left(self, line: SourcedLine) -> None:
         """Tell brokers that a controller counts as gone, and why, if the line says it."""
         for broker in ids(line.fields["brokers"]):
-            self.add(line, "broker_left", broker=broker, why=line.fields.get("why"))
+            self.left[broker] = self.add(line, "broker_left", broker=broker, why=line.fields.get("why"))
+
+    def _just_left(self, line: SourcedLine) -> list[StoryEntry]:
+        """Return the entries of the brokers that the controller, whose line this is, counted as gone just before."""
+        return [left for left in self.left.values() if left.node == line.node and line.order - left.order < SECOND]
+
+    def say_left_announced(self, line: SourcedLine) -> None:
+        """Tell of brokers that left which had not asked for a controlled shutdown: the line names those that had."""
+        for left in self._just_left(line):
+            if left.fields["broker"] not in ids(line.fields["brokers"]):
+                left.fields["why"] = UNANNOUNCED
+                join(left, line)
+
+    def say_left_leading(self, line: SourcedLine) -> None:
+        """Tell of brokers that left that they led no partition: the controller's list of these is empty."""
+        for left in self._just_left(line):
+            left.fields["led"] = []
+            join(left, line)
+
+    def say_broker_came(self, line: SourcedLine) -> None:
+        """Tell of brokers that left that they registered again."""
+        for broker in ids(line.fields["brokers"]):
+            left = self.left.pop(broker, None)
+            if left is not None and line.time:
+                left.fields["back"] = line.time
+                join(left, line)
+
+    def say_topic_deleting(self, line: SourcedLine) -> None:
+        """Tell topics whose deletion begins; a line of its end brings the entry up to date (say_topic_deleted)."""
+        for topic in filter(None, line.fields["names"].split(",")):
+            self.deletions[topic] = self.add(line, "topic_deleted", topic=topic, completed=False)
 
     def say_topic_deleted(self, line: SourcedLine) -> None:
         """Tell a topic that was deleted, and note it for its partitions."""
         topic = line.fields["name"]
-        self.add(line, "topic_deleted", topic=topic)
+        begun = self.deletions.pop(topic, None)
+        if begun is not None:
+            begun.fields["completed"] = True
+            join(begun, line)
+        else:
+            self.add(line, "topic_deleted", topic=topic)
         for name in [name for name in self.partitions if name.rpartition("-")[0] == topic]:
             self.partition_deleted(name, line.order)

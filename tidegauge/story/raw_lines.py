@@ -14,6 +14,7 @@ import html
 import re
 from collections.abc import Iterator
 
+from tidegauge.traces.kafka_logs.parsing.layout import HEADING
 from tidegauge.traces.kafka_logs.parsing.timestamps import DATES, UNIX_PARTS
 
 LONG = 3_000
@@ -28,7 +29,7 @@ _TIME = re.compile(r"(?<![\d:])(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,6}))?(?![\d:])")
 _LEVEL = re.compile(r"\b(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b")
 _PODS = (
     *("pod_name", "podName", "PodName", "pod", "@logStream", "logStreamName", "hostname", "source_host", "host", "instance"),
-    *("_HOSTNAME", "HOSTNAME", "container_name"),
+    *("_HOSTNAME", "HOSTNAME", "container_name", HEADING),
 )
 """Where shippers and platforms name the writer, the most precise first."""
 _POD = re.compile(rf'"({"|".join(_PODS)})": ?(?:\{{ ?"name": ?)?"([^"]{{1,200}})"')
@@ -58,6 +59,7 @@ _TAG_OF_SYSLOG = re.compile(r"^ \S{1,200} [\w.\-/]{1,60}(?:\[\d+\])?: ")
 """Host and process, behind the date."""
 _BAR, _BARS = re.compile(r" ?\|"), re.compile(r"^[^\[]{0,100}\| *(?=[a-zC])")
 """What a container (`kafka-1  | `) or a service wrapper (`INFO | jvm 1 | 2026/01/01 00:00:00 | `) writes before a line."""
+_OF_A_TRACE = re.compile(r"\s*+(?:at |Caused by|(?:[a-z]\w*+\.)++\w*(?:Exception|Error)\b)")
 _EXCEPTION = re.compile(r"^[^\[\d]{0,80}?((?:[a-z]\w*+\.)++\w*(?:Exception|Error)\b.*)$")
 
 Dated = tuple[int, int, int | None]
@@ -141,6 +143,11 @@ def is_error(text: str) -> bool:
     """Return whether the level of a line is ERROR or FATAL."""
     level = _LEVEL.search(text[:400])
     return level is not None and level[0] in ("ERROR", "FATAL")
+
+
+def is_message(text: str) -> bool:
+    """Return whether a line begins a message of a log: it has a level, and is no part of an exception."""
+    return _LEVEL.search(text[:400]) is not None and _OF_A_TRACE.match(text) is None
 
 
 def writer_of(text: str, begin: int) -> str:

@@ -31,7 +31,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidegauge.story.raw_lines import date_of, exception_behind, exception_in, is_error, lines_within, whole_part, writer_of
+from tidegauge.story.raw_lines import (
+    date_of,
+    exception_behind,
+    exception_in,
+    is_error,
+    is_message,
+    lines_within,
+    whole_part,
+    writer_of,
+)
 from tidegauge.story.statements import STATEMENTS, Fields, Statement, statements_in
 from tidegauge.traces.kafka_logs.discovery.files import stem
 from tidegauge.traces.kafka_logs.discovery.folders import FolderWalk
@@ -73,7 +82,7 @@ _FETCHED_FROM = re.compile(r"\bleaderId=(\d+)|\[ReplicaFetcherThread-\d+-(\d+)\]
 """Where a fetcher names the leader of its partitions."""
 WITH_EXCEPTIONS = frozenset(
     {"fetch-error", "produce-error", "fatal", "directory-error", "fetch-refused", "not-deleted", "request-failed"}
-    | {"task-failed", "thread-died", "uncleanable", "tier-unread", "tier-unwritten"}
+    | {"task-failed", "thread-died", "uncleanable", "read-failed", "tier-unread", "tier-unwritten"}
 )
 """Statements behind which the exception says why."""
 ONCE = frozenset(
@@ -99,6 +108,7 @@ _FENCE_OR_COMMAND = re.compile(
     r"[ \t]*(?:```|~~~|\S{0,60}[$#] (?:sudo )?[a-z]|(?:sudo )?(?:docker|kubectl|oc|podman|journalctl)[ -][a-z]|#{1,6} \S)"
 )
 _PROSE = re.compile(r"[ *_>\-]{0,6}(?!at |Caused by)[A-Za-z\u00c0-\uffff][^=\t]*+$")
+_LIST_ITEM = re.compile(r"[ *_>\-]{0,6}\d{1,3}[.)] ")
 
 _PLACES = {id(row): place for place, row in enumerate(STATEMENTS)}
 _OF_EXCEPTIONS = ("Exception: ", "Error: ", "NullPointerException")
@@ -172,7 +182,9 @@ class ReadFile:
     dump: _SegmentDump = field(default_factory=_SegmentDump)
     """The dump of a segment that is read."""
     between: bytes = b""
-    """What stands between the last line that was read and this one, if that is not much."""
+    """What stands between the last line that was read and this one, the last _MOST_BETWEEN bytes of it."""
+    is_interrupted: bool = False
+    """Whether a message that says nothing here stands behind the last line that was read."""
     part_starts: list[int] = field(default_factory=list)
     """The numbers of the lines behind prose, a fence or a command: a part of a report begins there."""
     trimmed: int = 1 << 62
@@ -258,7 +270,7 @@ def read_file(path: Path, label: str, problems: list[Problem], selection: Select
             if speaks:
                 # What stands between says how far the exception of a line may be from it (_reach).
                 begins = end - len(text.encode()) - 1
-                file.between = block[ended:begins] if begins - ended <= _MOST_BETWEEN else b"\n"
+                file.between = block[max(ended, begins - _MOST_BETWEEN) : begins]
                 ended = end
                 # A log that begins as one goes on as one.
                 if file.part_starts and file.lines + number >= SAMPLE:
@@ -269,6 +281,7 @@ def read_file(path: Path, label: str, problems: list[Problem], selection: Select
                 for line in lines_within(restored):
                     order = _take(line, file.lines + number + 1, order, file, selection)
             # It said nothing that a statement is about; it may be an error all the same.
+            file.is_interrupted = len(file.sourced_lines) == before and (file.is_interrupted or is_message(text))
             if len(file.sourced_lines) == before:
                 _note_error(text, block[end + 1 : end + 1 + _MOST_BEHIND], file.lines + number + 1, order, file, selection)
         file.lines += count
@@ -463,9 +476,11 @@ def _beside_the_last(dump: _SegmentDump, batch: Fields) -> Fields:
 def _part_starts(lines: Sequence[str]) -> Iterator[int]:
     """Yield the number of each line that stands behind prose, a fence or a command: a part of a report begins there.
 
-    Prose is words with an empty line before or behind them.
+    Prose is words with an empty line before or behind them. An item of a numbered list is a part of its own.
     """
     for number, (before, line, after) in enumerate(zip(("-", *lines), lines, (*lines[1:], "-"), strict=False), 1):
+        if not before.strip() and _LIST_ITEM.match(line):
+            yield number
         prose = (not before.strip() or not after.strip()) and _PROSE.match(line) and " " in line.strip()
         # An exception, or a line of a log.
         if prose and (_BEGINS_ANEW.match(line) or OWN_ID.search(line)):
@@ -500,16 +515,31 @@ def _add_error(error: str, number: int, file: ReadFile, is_cause: bool) -> None:
             line = file.sourced_lines[at]
             before = line.error.partition(CAUSED_BY)[0]
             file.sourced_lines[at] = replace(line, error=f"{before}{CAUSED_BY}{error}" if before else error)
-    elif last.says.kind in WITH_EXCEPTIONS and not last.error and 0 <= number - last.number <= _reach(file):
+    elif _awaits_exception(last) and 0 <= number - last.number <= _reach(file):
         file.sourced_lines[-1] = replace(last, error=error)
         file.caused = [len(file.sourced_lines) - 1]
     else:
         file.caused = []
 
 
+def _awaits_exception(line: SourcedLine) -> bool:
+    """Return whether the exception behind a line may be of it: not if the line has one itself.
+
+    In 0.9 and 0.10 a fetch error has its exception in its own line, and no other one follows (AbstractFetcherThread).
+    """
+    has_its_own = line.error or (line.says.kind == "fetch-refused" and line.fields.get("error", "").strip())
+    return line.says.kind in WITH_EXCEPTIONS and not has_its_own
+
+
 def _reach(file: ReadFile) -> int:
-    """Return how many lines before an exception the line that it is of may be: fewer if other dated lines lie between."""
+    """Return how many lines before an exception the line that it is of may be: none if another message lies between.
+
+    Fewer if other dated lines lie between, whose level is not known.
+    """
     between = file.between.decode("utf-8", "replace").split("\n")
+    # An exception stands directly behind the message that it is of.
+    if file.is_interrupted or any(map(is_message, between)):
+        return 0
     return NEAR if any(date_of(line)[0] >= 0 for line in between if line) else FAR
 
 

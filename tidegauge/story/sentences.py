@@ -17,14 +17,34 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
-from tidegauge.story.advice import missing_sequence, step_for_process
+from tidegauge.story.advice import missing_sequence, step_for_process, without_leader
 from tidegauge.story.losses import BELOW, BROKEN, DISK, NEVER, UNCLEAN, Loss, end_of_lost_log
-from tidegauge.story.state import AN_ERROR, NO_LEADER, StoryEntry
+from tidegauge.story.state import AN_ERROR, NO_LEADER, UNANNOUNCED, StoryEntry
 from tidegauge.story.story import PASSING, Story, happened
 from tidegauge.traces.kafka_logs.discovery.identify import SYSTEMS
 from tidegauge.traces.problems import counted
 from tidegauge.util.untrusted_text import visible
 
+NO_LOSS = "No loss of data is told by these logs."
+ALL_IN_SYNC = "Every partition that is described has a leader, and all of its replicas in sync."
+_ORDINARY = {
+    **dict.fromkeys(("start", "loaded", "broker_unfenced", "metadata_empty"), "starts"),
+    "stop": "stops",
+    "topic_created": "creations",
+    "high_watermark_rose": "high watermarks that rise",
+    "metadata_dumped": "descriptions",
+    **dict.fromkeys(
+        ("leader", "follower", "role_kept", "elected", "epoch_began", "truncated", "isr_changed", "controller", "quorum"),
+        "leader changes",
+    ),
+    **dict.fromkeys(("quorum_status", "metadata_behind"), "waits for the quorum"),
+    "retention": "retention",
+    "log_deleted": "deletions",
+    "segments_deleted": "retention",
+    **dict.fromkeys(("described", "segment_dumped"), "descriptions"),
+    "reassignment": "reassignments",
+}
+"""Kinds that may be of nothing but the ordinary, and what a sentence calls them."""
 _SENTENCE_END = re.compile(r"\. (?=[A-Z])")
 _OTHERS = {
     "Redpanda": "its replicas follow Raft, and what they print is not read",
@@ -61,17 +81,9 @@ def headline(story: Story, *, judged: bool = False, failures: int = 0) -> list[s
     """
     lines = [visible(line) for line in (*_losses(story), *_bugs(story), *_partitions(story))]
     if not story.losses and any(map(happened, story.entries)) and not failures:
-        lines.insert(0, visible(_undecided_loss(story)) or "No loss of data is told by these logs.")
+        lines[0:0] = [visible(_undecided_loss(story)) or NO_LOSS, *_last_descriptions(story)]
     if not lines and story.entries and not judged:
-        number = f"{counted(len(story.entries), 'event')} of {counted(len(story.of_partitions()), 'partition')}"
-        kinds = {entry.kind for entry in story.entries}
-        lines.append(
-            "Every partition that is described has a leader, and all of its replicas in sync."
-            if kinds == {"described"}
-            else f"Nothing out of the ordinary is told: {number}, all of ordinary starts, leader changes and retention."
-            if "retention" in kinds
-            else f"Nothing out of the ordinary is told: {number}, all of ordinary starts and leader changes."
-        )
+        lines.append(_nothing_happened(story))
         lines += map(visible, unread_errors(story))
         lines += map(visible, _asides(story))
     elif lines and not judged:
@@ -81,6 +93,28 @@ def headline(story: Story, *, judged: bool = False, failures: int = 0) -> list[s
         ]
         lines += [visible(line) for line in (*states, *_refusals(story))][: max(0, MOST_LINES - len(lines))]
     return lines
+
+
+def _nothing_happened(story: Story) -> str:
+    """Return the first sentence of a story in which nothing is out of the ordinary, with what is told."""
+    kinds = {entry.kind for entry in story.entries}
+    if kinds == {"described"}:
+        return ALL_IN_SYNC
+    # What passes by itself, or a broker that left, is not ordinary: it is told in the next sentences.
+    if not kinds <= _ORDINARY.keys():
+        return NO_LOSS
+    words = list(dict.fromkeys(word for kind, word in _ORDINARY.items() if kind in kinds))
+    listed = f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else words[0]
+    number = f"{counted(len(story.entries), 'event')} of {counted(len(story.of_partitions()), 'partition')}"
+    return f"Nothing out of the ordinary is told: {number}, all of ordinary {listed}."
+
+
+def _last_descriptions(story: Story) -> Iterator[str]:
+    """Yield how partitions are by their last descriptions, if all of them are in sync there and were not before."""
+    described = [entry for entry in story.entries if entry.kind == "described"]
+    last = [entry for entry in described if "past" not in entry.marks]
+    if len(last) < len(described) and last and not any(map(happened, last)):
+        yield f"{ALL_IN_SYNC.removesuffix('.')}, by its last description; what follows was before."
 
 
 def _asides(story: Story) -> Iterator[str]:
@@ -102,6 +136,12 @@ def _asides(story: Story) -> Iterator[str]:
             else ""
         )
         for entry in quiet[:MOST_EVENTS]
+    )
+    yield from (f"{entry_sentence(entry)}." for entry in story.entries if entry.kind == "broker_left")
+    yield from (
+        f"{entry_sentence(entry)}. Where it goes on, restart that broker; no record is lost by it."
+        for entry in story.entries
+        if entry.kind == "controller_conflict"
     )
     # Controllers that resigned, and nodes that led the quorum or knew no leader.
     resigned = [
@@ -126,6 +166,11 @@ def _asides(story: Story) -> Iterator[str]:
         yield from (f"{entry.partition}: {entry_sentence(entry)}." for entry in story.entries[:MOST_EVENTS])
     retention = [entry for entry in story.entries if entry.kind == "retention"]
     yield from (f"{entry.partition}: {entry_sentence(entry)}." for entry in retention[:MOST_EVENTS])
+    segments = [entry for entry in story.entries if entry.kind == "segments_deleted"]
+    yield from (f"{entry.partition}: {entry_sentence(entry)}." for entry in segments[:MOST_EVENTS])
+    completed = sorted({str(entry.partition) for entry in story.entries if entry.kind == "reassignment"})
+    if completed:
+        yield f"{_names(completed)}: {'its reassignment' if len(completed) == 1 else 'their reassignments'} completed."
     yield from _refusals(story)
 
 
@@ -153,7 +198,7 @@ def _refusals(story: Story) -> Iterator[str]:
     """Yield sentences on refusals between nodes that pass by themselves (PASSING), one for each node and error."""
     refused: dict[tuple[int | None, str], list[StoryEntry]] = defaultdict(list)
     for entry in story.entries:
-        if not happened(entry) and entry.kind in PASSING:
+        if not happened(entry) and entry.kind in PASSING and "told" not in entry.marks:
             refused[entry.node, str(entry.fields.get("error", entry.kind)).partition(":")[0]].append(entry)
     for entries in list(refused.values())[:MOST_EVENTS]:
         more = f"; and {len(entries) - 1:,} more such" if len(entries) > 1 else ""
@@ -248,6 +293,8 @@ def _left_open(name: str, entry: StoryEntry, kinds: Set[tuple[str, int | None]],
             *([] if others else [f"where the log of another replica ended: {ends}"]),
         ]
         return 0, ", and ".join(wanted)
+    if entry.kind == "elected" and "past" in entry.marks and "replicas" in fields:
+        return 0, f"which of its replicas led next, and where the logs of the others ended: {ends}"
     if entry.kind == "high_watermark_fell":
         truncated = ("truncated", entry.node) in kinds or ("reset", entry.node) in kinds
         if not truncated and ("kept", entry.node) in kinds:
@@ -335,28 +382,58 @@ def _partitions(story: Story) -> Iterator[str]:
         more = f"; and {len(events) - MOST_EVENTS} more" if len(events) > MOST_EVENTS else ""
         says = f"{'; '.join(entry_sentence(entry) for entry in _telling(events))}{more}."
         alike[says, *(_SOURCE.sub("", step) for step in story.steps.get(name, ()))].append(name)
+    for entry in story.entries:
+        if "lost_by" in entry.fields:
+            yield from _with_step(entry)
+    by_name = story.of_partitions()
+    leaderless = [name for name, _ in eventful if without_leader(by_name[name]) is not None]
+    if len(leaderless) > 1 < sum(names[0] in leaderless for names in alike.values()):
+        yield f"Nobody leads {len(leaderless):,} partitions: {_numbers(leaderless)}."
     for (says, *_), names in list(alike.items())[:MOST_PARTITIONS]:
-        others = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
-        yield f"{', '.join(names[:MOST_NAMES])}{others}: {says}"
+        yield f"{_names(names)}: {says}"
         steps = [step for step in story.steps.get(names[0], ()) if step not in given_steps]
         yield from (f"  Do: {step}." for step in steps)
         given_steps.update(steps)
     untold = sum(map(len, list(alike.values())[MOST_PARTITIONS:]))
     if untold:
         yield f"... and {untold:,} more partitions; `tidegauge story` lists all of them."
-    process = [entry for entry in story.entries if entry.partition is None and happened(entry)]
+    process = [
+        entry for entry in story.entries if entry.partition is None and happened(entry) and "lost_by" not in entry.fields
+    ]
     # What goes on for long has many entries, and does not say why.
     process.sort(key=lambda entry: entry.kind in ("quorum", "unreachable", "broker_left", "session_expired"))
     for entry in process[:MOST_EVENTS]:
-        yield f"{entry_sentence(entry)}."
-        if (step := step_for_process(entry)) is not None:
-            yield f"  Do: {step}."
+        yield from _with_step(entry)
+
+
+def _with_step(entry: StoryEntry) -> Iterator[str]:
+    """Yield the sentence of an entry of a node, and what to do about it if that is known."""
+    yield f"{entry_sentence(entry)}."
+    if (step := step_for_process(entry)) is not None:
+        yield f"  Do: {step}."
+
+
+def _numbers(names: Sequence[str]) -> str:
+    """Return partitions as their topics with the numbers, the first MOST_NAMES topics."""
+    numbers: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        topic, _, number = name.rpartition("-")
+        numbers[topic].append(number)
+    others = f"; and {len(numbers) - MOST_NAMES:,} more topics" if len(numbers) > MOST_NAMES else ""
+    listed = "; ".join(f"{topic} {', '.join(of_topic[:100])}" for topic, of_topic in list(numbers.items())[:MOST_NAMES])
+    return f"{listed}{others}"
+
+
+def _names(names: Sequence[str]) -> str:
+    """Return the names of partitions, the first MOST_NAMES of them."""
+    others = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
+    return f"{', '.join(names[:MOST_NAMES])}{others}"
 
 
 def eventful_partitions(story: Story) -> list[tuple[str, list[StoryEntry]]]:
     """Return the partitions to which something out of the ordinary happened, with these entries.
 
-    Those with losses come first, Kafka's own topics last.
+    Those with losses come first, then those without a leader, Kafka's own topics last.
     """
     lossy = {loss.partition for loss in story.losses}
     eventful = [
@@ -364,7 +441,12 @@ def eventful_partitions(story: Story) -> list[tuple[str, list[StoryEntry]]]:
         for name, entries in story.of_partitions().items()
         if (events := [entry for entry in entries if happened(entry)])
     ]
-    return sorted(eventful, key=lambda pair: (pair[0] not in lossy, pair[0].startswith("__")))
+    by_name = story.of_partitions()
+    # A partition that nobody leads comes before those of which a replica is away.
+    return sorted(
+        eventful,
+        key=lambda pair: (pair[0] not in lossy, without_leader(by_name[pair[0]]) is None, pair[0].startswith("__")),
+    )
 
 
 def _telling(events: Sequence[StoryEntry]) -> Sequence[StoryEntry]:
@@ -424,7 +506,13 @@ _SENTENCES: Mapping[str, Callable[[_Subject], str]] = {
     ),
     "session_expired": lambda e: (
         f"{'a client of ZooKeeper' if 'any client' in e.entry.marks else e.who} lost its session with ZooKeeper"
+        + (
+            f"; a full garbage collection took {e.fields['pause']:,} ms, and a session ends after {e.fields['timeout']:,}"
+            if "pause" in e.fields
+            else ""
+        )
     ),
+    "epoch_began": lambda e: f"epoch {e.fields['leader_epoch']} began at {e.fields['offset']} in the log of {e.who}",
     "not_deleted": lambda e: (
         f"{e.who} could not delete the files of a deleted topic{_times(e.fields)}" + _because(e.fields["error"])
     ),
@@ -446,14 +534,24 @@ _SENTENCES: Mapping[str, Callable[[_Subject], str]] = {
         + (f", followers {e.fields['followers']}" if e.fields.get("followers") else "")
         + (f", and the follower farthest behind lacked {e.fields['lag']} records" if e.fields["lag"] is not None else "")
     ),
-    "described": lambda e: (
-        f"broker {e.fields['leader']} leads{_isr(e.fields['isr'])} of the replicas {e.fields['replicas']}"
-        + _out_of_sync(e.fields["isr"], e.fields["replicas"])
-        + ("" if e.fields["leader"] in e.fields["isr"] else "; the leader is not in the ISR")
-    ),
+    "described": lambda e: _described(e.entry),
     "reassignment": lambda e: f"its reassignment is {e.fields['state']}",
     "fetch_refused": lambda e: (
-        f"{e.who} got no records from {_leader(e.fields['leader'])}: {_first_sentence(e.fields['error'])}{_times(e.fields)}"
+        f"{_several(e)} got no records from {_leader(e.fields['leader'])}: {_first_sentence(e.fields['error'])}"
+        f"{_times(e.fields)}"
+        + ("; that said its log ends below 0, and nothing was cut" if "to a negative offset" in e.fields["error"] else "")
+    ),
+    "read_failed": lambda e: (
+        f"{e.who} could not read its log at offset {e.fields['offset']} for {e.fields['by']}"
+        f"{_because(e.fields['error'])}{_times(e.fields)}"
+    ),
+    "segments_deleted": lambda e: (
+        f"{e.who} deleted the segments that begin at {', '.join(map(str, e.fields['segments'][:MOST_NAMES]))}"
+        f"{' and later ones' if len(e.fields['segments']) > MOST_NAMES else ''}, as retention and compaction do"
+    ),
+    "controller_conflict": lambda e: (
+        f"{e.who} tried to become the controller, which broker {e.fields['active']} is{_times(e.fields)}"
+        + ("; it takes the node of that in ZooKeeper for its own, and tries again" if "waits" in e.entry.marks else "")
     ),
     "gap": lambda e: f"the dump of a segment lacks {e.fields['first']} to {e.fields['end'] - 1}",
     "not_assigned": lambda e: (
@@ -528,6 +626,7 @@ _SENTENCES: Mapping[str, Callable[[_Subject], str]] = {
     ),
     "elected": lambda e: (
         _election(e.fields)
+        + (", as its topic was deleted" if "deletion" in e.entry.marks else "")
         + (", which its line calls UNCLEAN" if e.fields["clean"] is None and "called unclean" in e.entry.marks else "")
         + (
             f"; its replicas went from {e.fields['replicas_before']} to {e.fields['replicas']} in the same line"
@@ -599,7 +698,14 @@ _SENTENCES: Mapping[str, Callable[[_Subject], str]] = {
         f"the topic {e.fields['topic']} was created"
         + (f", at offset {e.fields['offset']} of the metadata log" if e.fields["offset"] is not None else "")
     ),
-    "topic_deleted": lambda e: f"the topic {e.fields['topic']} was deleted",
+    "topic_deleted": lambda e: (
+        f"the deletion of the topic {e.fields['topic']} began"
+        if e.fields.get("completed") is False
+        else f"the topic {e.fields['topic']} was deleted"
+    ),
+    "log_deleted": lambda e: (
+        f"{e.who} deleted its log, {e.fields['directory']}, as where a topic is deleted or a replica moved"
+    ),
     "controller": lambda e: (
         f"{e.who} {'became' if e.fields['active'] else 'ceased to be'} the active controller"
         + (f", epoch {e.fields['controller_epoch']}" if e.fields["controller_epoch"] is not None else "")
@@ -607,7 +713,10 @@ _SENTENCES: Mapping[str, Callable[[_Subject], str]] = {
         + (f", and its writes had waited {e.fields['waited']} s: none was committed" if "waited" in e.fields else "")
     ),
     "broker_left": lambda e: (
-        f"the controller says that broker {e.fields['broker']} left" + (f": {e.fields['why']}" if e.fields["why"] else "")
+        f"the controller says that broker {e.fields['broker']} left"
+        + (f"{' ' if e.fields['why'] == UNANNOUNCED else ': '}{e.fields['why']}" if e.fields["why"] else "")
+        + (", and led no partition" if "led" in e.fields else "")
+        + (f"; it was back at {e.fields['back']}" if "back" in e.fields else "")
     ),
     "process_failed": lambda e: (
         f"{e.who} failed: {e.fields['error']}" + (f", {_first_sentence(e.fields['cause'])}" if "cause" in e.fields else "")
@@ -666,10 +775,11 @@ def _isr(isr: Sequence[int] | None) -> str:
     return f", ISR {list(isr)}" if isr is not None else ""
 
 
-def _out_of_sync(isr: Sequence[int], replicas: Sequence[int]) -> str:
-    """Return which replicas are not in the ISR, behind a colon; "" where all are."""
+def _out_of_sync(isr: Sequence[int], replicas: Sequence[int], *, was: bool = False) -> str:
+    """Return which replicas are not in the ISR, or were not (`was`), behind a colon; "" where all are."""
     missing = [str(replica) for replica in replicas if replica not in isr]
-    return f": {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not in sync" if missing else ""
+    verbs = ("was", "were") if was else ("is", "are")
+    return f": {', '.join(missing)} {verbs[len(missing) > 1]} not in sync" if missing else ""
 
 
 def _leader(leader: int | None) -> str:
@@ -680,10 +790,18 @@ def _leader(leader: int | None) -> str:
 def _election(fields: dict[str, object]) -> str:
     """Return who was elected, for which epoch, and whether cleanly; or that no leader was left."""
     epoch = f" for epoch {fields['leader_epoch']}" if fields["leader_epoch"] is not None else ""
+    if fields["leader"] == NO_LEADER and "new" in fields:
+        assigned = f"of the brokers {fields['assigned']}" if "assigned" in fields else "no broker"
+        runs = f"; those that ran: {fields['live']}" if "live" in fields else ""
+        return (
+            f"it is new and got no leader, as {assigned} that it was assigned to {'none ' * ('assigned' in fields)}ran{runs}"
+        )
     if fields["leader"] == NO_LEADER:
-        return f"no leader was left{epoch}"
+        empty = ", and its ISR was empty, as unclean election is allowed for it" if "replicas" in fields else ""
+        return f"no leader was left{epoch}{empty}"
+    stops = f", as broker {fields['stops']} was to stop" if "stops" in fields else ""
     clean = {True: " cleanly", False: " UNCLEANLY", None: ""}[fields["clean"]]  # type: ignore[index]
-    return f"broker {fields['leader']} was elected{clean}{epoch}"
+    return f"broker {fields['leader']} was elected{clean}{epoch}{stops}"
 
 
 def _missing(entry: StoryEntry) -> str:
@@ -807,6 +925,30 @@ def _peer(fields: Mapping[str, object]) -> str:
 def _active(node: int | None) -> str:
     """Return which controller is the active one; below 0: none is, None: unknown."""
     return "" if node is None else ": none is" if node < 0 else f": node {node} is"
+
+
+def _described(entry: StoryEntry) -> str:
+    """Return what a description shows of a partition: as it is, or as it was before a later line of these files."""
+    fields = entry.fields
+    isr, back = fields["isr"], fields.get("back", [])
+    was = bool(back) or "past" in entry.marks
+    runs = f"{', '.join(map(str, sorted(back)))} {'runs' if len(back) == 1 else 'run'}"
+    later = f"; later lines show that {runs}" if back else ""
+    return (
+        f"broker {fields['leader']} {'led' if was else 'leads'}{_isr(isr)} of the replicas {fields['replicas']}"
+        + _out_of_sync(isr, fields["replicas"], was=was)
+        + later
+        + ("" if fields["leader"] in isr else "; the leader is not in the ISR")
+    )
+
+
+def _several(subject: _Subject) -> str:
+    """Return the node of an entry, or all of those to which the same happened."""
+    fields = subject.fields
+    if "lost_by" not in fields:
+        return subject.who
+    nodes = fields["nodes"]
+    return f"brokers {', '.join(map(str, nodes[:-1]))} and {nodes[-1]}" if nodes else f"{fields['lost_by']} brokers"
 
 
 def _times(fields: dict[str, object]) -> str:

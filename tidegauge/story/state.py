@@ -24,6 +24,8 @@ SECOND = 1_000_000
 TOGETHER = 10 * SECOND
 """Lines of one truncation, or of one change of the ISR, are at most so far apart, in microseconds."""
 NO_LEADER = -1
+UNANNOUNCED = "without a controlled shutdown"
+"""Why the controller counts a broker as gone that did not ask to stop."""
 AN_ERROR = "an error"
 """What a leader answered, where no line says it."""
 MOST_SOURCES = 12
@@ -86,6 +88,8 @@ class ReplicaStory:
     unwritten: StoryEntry | None = None
     not_leader: StoryEntry | None = None
     unassigned: StoryEntry | None = None
+    unread: StoryEntry | None = None
+    deleted_segments: StoryEntry | None = None
     beyond: StoryEntry | None = None
     failed: StoryEntry | None = None
     corrupt: StoryEntry | None = None
@@ -96,7 +100,7 @@ class ReplicaStory:
     """The last line that gave the limit by which a segment was deleted."""
     rose: StoryEntry | None = None
     follower_again: StoryEntry | None = None
-    unread: StoryEntry | None = None
+    untiered: StoryEntry | None = None
     uncopied: StoryEntry | None = None
     stray: str | None = None
     older: int | None = None
@@ -107,6 +111,8 @@ class ReplicaStory:
 @dataclass
 class PartitionStory:
     """What the lines told so far say about a partition: its ISR and the version of that, its leader, its topic id.
+
+    `described` is what the last description of it shows.
 
     `unclean` has, by leader, the time and the source of a warning that it is elected out of the ISR; `election_request` is
     who asked for an unclean election, `unmoved` the last entry of a leader that could not be moved away.
@@ -122,6 +128,7 @@ class PartitionStory:
     elections: list[StoryEntry] = field(default_factory=list)
     unclean: dict[int, tuple[int, str]] = field(default_factory=dict)
     election_request: str | None = None
+    described: StoryEntry | None = None
     unmoved: StoryEntry | None = None
 
 
@@ -129,8 +136,9 @@ class PartitionStory:
 class NodeStory:
     """What the lines told so far say about a node: the process that runs, and whether one ran before.
 
-    `phase` is "", "starting", "started" or "stopped"; `active`: a replica has led or followed since the start. `made` are
-    the log directories that it made, `lost` and `failed` entries by directory or partition, `refused` the time of a refusal.
+    `phase` is "", "starting", "started" or "stopped"; `active`: a replica has led or followed since the start; `controls`:
+    it was told to be the active controller. `made` are the log directories that it made, `lost` and `failed` entries by
+    directory or partition, `refused` the time of a refusal.
     """
 
     start: StoryEntry | None = None
@@ -138,6 +146,7 @@ class NodeStory:
     phase: str = ""
     starts: int = 0
     active: bool = False
+    controls: bool = False
     made: set[str] = field(default_factory=set)
     lost: dict[str, StoryEntry] = field(default_factory=dict)
     failed: dict[str, StoryEntry] = field(default_factory=dict)
@@ -157,6 +166,9 @@ class NodeStory:
     mismatch: StoryEntry | None = None
     quorum: StoryEntry | None = None
     too_few: StoryEntry | None = None
+    contended: StoryEntry | None = None
+    of_broker: int | None = None
+    """When a line was printed that only a broker prints."""
     unfenced: StoryEntry | None = None
     fenced: StoryEntry | None = None
     overloaded: StoryEntry | None = None
@@ -213,6 +225,14 @@ class StoryState:
         self.lost_fetch: dict[object, SourcedLine] = {}
         self.status: dict[str, StoryEntry] = {}
         self.metadata_dumps: dict[str, StoryEntry] = {}
+        # By broker, what a description showed of partitions that it is a replica of, and not in sync.
+        self.away: dict[int, list[StoryEntry]] = defaultdict(list)
+        # By broker, that the controller counts it as gone; by topic, its deletion that has begun.
+        self.left: dict[int, StoryEntry] = {}
+        # By file, the longest full collection of its JVM, in ms, and the timeout of its ZooKeeper session.
+        self.pauses: dict[str, float] = {}
+        self.timeouts: dict[str, int] = {}
+        self.deletions: dict[str, StoryEntry] = {}
 
     def add(self, line: SourcedLine, kind: str, partition: str | None = None, **fields: Any) -> StoryEntry:
         """Add an entry of a line's node and time, and return it; without a partition it is about the node."""

@@ -27,7 +27,6 @@ from tidegauge.story.losses import BROKEN, Loss, losses_of
 from tidegauge.story.processes import Processes
 from tidegauge.story.reading import ReadFile, SourcedLine, in_order, read_files
 from tidegauge.story.state import StoryEntry, Telling
-from tidegauge.story.tiers import Tiers
 from tidegauge.story.truncations import Truncations
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.kafka_logs.parsing.parsed_line import METADATA_LOG
@@ -36,6 +35,7 @@ from tidegauge.traces.problems import Problem
 QUIET = frozenset(
     {"leader", "follower", "loaded", "start", "stop", "retention", "broker_unfenced", "metadata_empty", "segment_dumped"}
     | {"role_kept", "metadata_dumped", "topic_created", "high_watermark_rose"}
+    | {"log_deleted", "segments_deleted", "epoch_began"}
 )
 """Kinds that every healthy broker has: a partition with nothing else had nothing happen."""
 PASSING = frozenset(
@@ -128,6 +128,9 @@ def happened(entry: StoryEntry) -> bool:
     if entry.kind == "controller":
         # A controller resigns, too, when another one leads: that is no error. `waited`: writes were given up.
         return "waited" in entry.fields or entry.fields.get("error") not in (None, *NO_LONGER_LEADS)
+    if entry.kind == "controller_conflict":
+        # A race for the controller, which one broker loses, is over at once.
+        return "waits" in entry.marks or bool(entry.fields["times"] > 3)
     if entry.kind == "elected":
         unclean = entry.fields["clean"] is False or "called unclean" in entry.marks
         return unclean or (entry.fields["leader"] < 0 and "deletion" not in entry.marks)
@@ -152,6 +155,8 @@ def happened(entry: StoryEntry) -> bool:
         # more than one election.
         open_end = not entry.marks & {"ended", "stopping"} and not entry.fields.get("resigned")
         return entry.fields["leader"] is None and (open_end or entry.fields["elections"] > 1)
+    if entry.fields.get("lost_by"):
+        return True
     # An error that does not pass by itself, or more than three times in a row: it has not passed.
     if entry.kind in PASSING:
         lasts = any(name in str(entry.fields.get("error")) for name in LASTING)
@@ -227,7 +232,7 @@ def telling_of(lines: Iterable[SourcedLine]) -> Telling:
     return teller.telling()
 
 
-class _Teller(Processes, Truncations, Elections, Fetchers, Tiers):
+class _Teller(Processes, Truncations, Elections, Fetchers):
     """Takes lines one by one, and gives each to the method of its kind of statement, of one of the classes it extends."""
 
     def __init__(self) -> None:
@@ -242,6 +247,8 @@ class _Teller(Processes, Truncations, Elections, Fetchers, Tiers):
         if line.partition == METADATA_LOG:
             return
         self.releases.note(line)
+        if self.away:
+            self.note_back(line)
         if line.says.kind in FACES:
             self.faces.append(line)
         handler = self._handlers.get(line.says.kind)
@@ -250,5 +257,10 @@ class _Teller(Processes, Truncations, Elections, Fetchers, Tiers):
 
     def telling(self) -> Telling:
         """Return the entries so far, by time, and what else was learned."""
+        lost = self.lost_leaders()
+        self.relate_pauses()
+        for entry in self.entries:
+            if entry.kind == "described" and entry.fields["leader"] in lost:
+                entry.marks.add("leader lost")
         # By time, whichever line began an entry: the only line of a start may come after what the process did before it.
         return Telling(sorted(self.entries, key=lambda entry: entry.order), self.high_watermarks, self.releases, self.faces)

@@ -30,6 +30,9 @@ _VOTER = re.compile(r"\"voterId\": ?(\d{1,10})")
 STALE = 90 * SECOND
 """A log end that a role line gave counts for a truncation so long: the fetcher starts with it, in microseconds."""
 
+MOST_SEGMENTS = 100
+"""Segments that an entry names."""
+
 
 class Truncations(StoryState):
     """Tells lines about logs; a part of story._Teller."""
@@ -95,7 +98,8 @@ class Truncations(StoryState):
         self.renew(line, line.fields["topic_id"], anew=True)
 
     def say_deleted(self, line: SourcedLine) -> None:
-        """Note that the log of a replica is deleted: nothing is known of it any more."""
+        """Tell that the log of a replica is deleted, on purpose: nothing is known of it any more."""
+        self.add(line, "log_deleted", line.partition, directory=line.fields["directory"])
         self.partition_deleted(str(line.partition), line.order)
         self.replicas[str(line.partition), self.key(line)] = ReplicaStory()
 
@@ -380,6 +384,19 @@ class Truncations(StoryState):
         if replica.retention is not None:
             replica.retained.fields["limit"] = _limit(replica.retention)
         join(replica.retained, line)
+
+    def say_segment_deleted(self, line: SourcedLine) -> None:
+        """Tell the segments of a replica that were deleted, by their first offsets: one entry, each segment once."""
+        if line.partition is None:
+            return
+        replica, base = self.replica_of(line), number(line.fields["base"])
+        if replica.deleted_segments is None:
+            replica.deleted_segments = self.add(line, "segments_deleted", line.partition, segments=[])
+        segments = replica.deleted_segments.fields["segments"]
+        if base not in segments and len(segments) < MOST_SEGMENTS:
+            segments.append(base)
+            segments.sort()
+        join(replica.deleted_segments, line)
 
     def say_start_moved(self, line: SourcedLine) -> None:
         """Tell what retention removed where it is known to have moved the log start: to 2.5 the line gives no reason."""

@@ -123,7 +123,7 @@ LOG_KINDS = _marks(
         CONTROLLER_LOG,
         (
             r"kafka\.controller\.|org\.apache\.kafka\.controller\.|\[QuorumController id=|\[Controller (?:id=)?\d+[\],]"
-            r"|\[Partition(?:StateMachine| state machine on) ?[Cc]ontroller|ControllerEventThread"
+            r"|\[(?:Partition|Replica)(?:StateMachine| state machine on) ?[Cc]ontroller|ControllerEventThread"
         ),
     ),
     (

@@ -24,7 +24,7 @@ from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
 
-from tidegauge.traces.kafka_logs.parsing.layout import WRITERS, document_with_a_line, is_of_a_log
+from tidegauge.traces.kafka_logs.parsing.layout import HEADING, WRITERS, document_with_a_line, is_of_a_log
 from tidegauge.traces.kafka_logs.parsing.timestamps import date_in, iso
 
 MOST_DOCUMENTS, MOST_WRAPPED = 64 << 20, 2 << 20
@@ -35,8 +35,9 @@ _SHOWN, _SAMPLE = 40, 2_000
 """Rows by which a table and its columns are told, and the one that names the writer."""
 _OF_A_TOPIC = re.compile(r"\bPartition: ?\d")
 """A row of kafka-topics --describe, which has commas and tabs."""
-_LONGEST_NAME = 60
-"""Characters of the name of a column: a sentence with a comma is no head of a table."""
+_LONGEST_NAME, _MOST_WORDS = 60, 5
+"""Characters and words of the name of a column: a sentence with a comma is no head of a table."""
+_ENDS_SENTENCE = (".", ":", "!", "?", "\u3002", "\uff1a")
 _SHORTEST, _LONGEST = 40, 300
 """Characters of the longest line of a wrapped text: nobody wraps to less, or to more."""
 
@@ -197,7 +198,7 @@ def _below_headings(texts: list[str]) -> list[str]:
             writer = writers[headings[at][headings[at].lastgroup or 0]]
             below.append("")
         else:
-            below.append(_dumped({"log": text, "pod_name": writer}) if writer and text.strip() else text)
+            below.append(_dumped({HEADING: writer, "log": text}) if writer and text.strip() else text)
     return below
 
 
@@ -372,7 +373,10 @@ def _dialect(text: str) -> str | None:
     if not head.strip() or _CLOCK.search(head) or _LEVEL.search(head) or "{" in head or _OF_A_TOPIC.search(head):
         return None
     for delimiter in ",;\t":
-        if delimiter not in head or max(map(len, head.split(delimiter))) > _LONGEST_NAME:
+        names = head.split(delimiter)
+        if delimiter not in head or max(map(len, names)) > _LONGEST_NAME:
+            continue
+        if head.rstrip().endswith(_ENDS_SENTENCE) or max(len(name.split()) for name in names) > _MOST_WORDS:
             continue
         rows = [row for _, row in islice(_rows(text, delimiter), 3)]
         # In a longer text the third row may not be whole: only its beginning is given.

@@ -317,6 +317,16 @@ _PODS = ("kubernetes.pod_name", "kubernetes.pod.name", "pod_name", "pod", "conta
 """Where shippers (fluent-bit, Filebeat, Promtail) put the name of the pod or the container, the most precise first."""
 
 
+HEADING = "heading"
+"""Where exports.py puts the heading that a line stands below."""
+
+
+def _headed(text: str) -> Inner | None:
+    """Unwrap a line below a heading, which names its writer (exports.py)."""
+    fields = document(text) if text.startswith(f'{{"{HEADING}": ') else None
+    return None if fields is None else Inner(str(fields.get("log", "")), source=str(fields[HEADING]))
+
+
 def _container(text: str) -> Inner | None:
     """Unwrap Docker's `{"log": ..}`, whose last part ends with a line break, or journald's `{"MESSAGE": ..}`."""
     fields = document(text)
@@ -452,6 +462,7 @@ def _plain(text: str) -> Inner | None:
 
 WRAPPERS = (
     Wrapper("ANSI colours", _plain),
+    Wrapper("headings", _headed),
     Wrapper("docker json-file", _container),
     Wrapper("kubernetes", _behind(rf"{_STAMP} (?:stdout|stderr) (?P<partial>[FP]) ?")),
     Wrapper(

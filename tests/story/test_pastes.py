@@ -1531,3 +1531,11 @@ def test_records_that_a_consumer_cannot_read_are_to_be_compared(telling: Telling
 def test_a_file_system_that_maps_no_files_is_named(telling: Telling) -> None:
     failed = "ERROR Error while creating log for x-0 in dir /var/lib/kafka/data (kafka.server.LogDirFailureChannel)"
     assert any("can map files" in x for x in headline(telling(dated(failed, "java.io.IOException: Invalid argument"))))
+
+
+def test_raises_of_the_high_watermark_are_read_in_excerpts_only(telling: Telling) -> None:
+    """A broker at DEBUG prints as many as it has appends: of its whole log they would be told for nothing."""
+    rose = "DEBUG [Partition x-2 broker=1] High watermark updated from (offset={}, s) to (offset={}, s) (kafka.cluster.X)"
+    lines = dated(*(rose.format(at, at + 1) for at in range(3)))
+    assert [entry.kind for entry in telling(lines).entries] == ["high_watermark_rose"]
+    assert telling(lines + dated(*["INFO x (kafka)"] * 8000)).entries == []

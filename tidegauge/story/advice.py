@@ -254,7 +254,7 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
             "compare that offset with what the log has (kafka-get-offsets): below it, retention removed what was not read; "
             "beyond it, the log was truncated, or its topic made anew"
         )
-    if any(entry.kind == "elected" and "replicas" in entry.fields and _is_new(entry) for entry in entries):
+    if any(entry.kind == "elected" and "replicas_before" in entry.fields and _is_new(entry) for entry in entries):
         steps.append(
             "see whether this is a build with shared storage, such as AutoMQ, where the new leader opens the same log: "
             "Apache Kafka elects no replica that the same line adds"

@@ -630,7 +630,7 @@ _SENTENCES: Mapping[str, Callable[[_Subject], str]] = {
         + (", which its line calls UNCLEAN" if e.fields["clean"] is None and "called unclean" in e.entry.marks else "")
         + (
             f"; its replicas went from {e.fields['replicas_before']} to {e.fields['replicas']} in the same line"
-            if "replicas" in e.fields
+            if "replicas_before" in e.fields
             else ""
         )
     ),
@@ -797,7 +797,11 @@ def _election(fields: dict[str, object]) -> str:
             f"it is new and got no leader, as {assigned} that it was assigned to {'none ' * ('assigned' in fields)}ran{runs}"
         )
     if fields["leader"] == NO_LEADER:
-        empty = ", and its ISR was empty, as unclean election is allowed for it" if "replicas" in fields else ""
+        empty = (
+            ", and its ISR was empty, as unclean election is allowed for it"
+            if {"replicas", "replicas_before"} & fields.keys() == {"replicas"}
+            else ""
+        )
         return f"no leader was left{epoch}{empty}"
     stops = f", as broker {fields['stops']} was to stop" if "stops" in fields else ""
     clean = {True: " cleanly", False: " UNCLEANLY", None: ""}[fields["clean"]]  # type: ignore[index]

@@ -703,7 +703,7 @@ class Processes(StoryState):
         for broker in ids(line.fields["brokers"]):
             left = self.left.pop(broker, None)
             if left is not None and line.time:
-                left.fields["back"] = line.time
+                left.fields["back_after"] = (line.order - left.order) // SECOND
                 join(left, line)
 
     def say_topic_deleting(self, line: SourcedLine) -> None:

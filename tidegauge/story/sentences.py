@@ -716,7 +716,7 @@ _SENTENCES: Mapping[str, Callable[[_Subject], str]] = {
         f"the controller says that broker {e.fields['broker']} left"
         + (f"{' ' if e.fields['why'] == UNANNOUNCED else ': '}{e.fields['why']}" if e.fields["why"] else "")
         + (", and led no partition" if "led" in e.fields else "")
-        + (f"; it was back at {e.fields['back']}" if "back" in e.fields else "")
+        + (f"; it was back after {e.fields['back_after']:,} s" if "back_after" in e.fields else "")
     ),
     "process_failed": lambda e: (
         f"{e.who} failed: {e.fields['error']}" + (f", {_first_sentence(e.fields['cause'])}" if "cause" in e.fields else "")

@@ -7,7 +7,7 @@ Rules of this file
 2. Nothing is deleted by any step; a step that could lose something says what to compare before.
 
 A *step* is a sentence to an operator, with the line that it comes from. In go the losses of a story and its entries
-(StoryEntry: `kind`, `fields`, `sources`, the lines as file:number, `marks`, notes of the code that no report shows). Marks
+(StoryEntry: `kind`, `fields`, `sources`, the lines as file:number, `marks`, notes of the code for itself). Marks
 used here: `deletion`, nobody leads as the topic is deleted; `fetched`, invalid records came from a leader; `any client`, any
 client of ZooKeeper prints the line; `ended`, the node knew a leader of the quorum later.
 """

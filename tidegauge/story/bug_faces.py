@@ -217,7 +217,7 @@ ROWS = (
         "KAFKA-1029",
         "A broker takes the controller's node in ZooKeeper for its own of an older session, and tries again for ever.",
         since=None,
-        fixed_in="0.8.1",
+        fixed_in="0.8.0",
         do="restart this broker: another one is the controller, and no record is lost by it",
         face=_of_entries("controller_conflict", lambda entry: "waits" in entry.marks),
     ),

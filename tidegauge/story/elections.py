@@ -14,7 +14,7 @@ microseconds. `self.replica_of(line)`, `self.partitions[name]` and `self.nodes[s
 replica, partition and node (state.py). Of a replica, `log_end` is where its log ended by the last line, `ended` when that
 was so exactly (None: it may have grown since), `is_known`: its node has had it, `change` the last entry of an ISR that it
 proposed. A *version* of an ISR is its version in ZooKeeper or the partition epoch. `marks` of an entry are notes for later
-lines, which no report shows. `renew` begins another generation of a partition if its topic was created anew, `had` notes a
+lines and for sentences. `renew` begins another generation of a partition if its topic was created anew, `had` notes a
 high watermark.
 """
 
@@ -535,7 +535,10 @@ class Elections(StoryState):
         self.add(line, "reassignment", line.partition, state=line.fields["done"])
 
     def say_asked(self, line: SourcedLine) -> None:
-        """Note the partitions for which an operator requested an unclean election: the entry of that has it (`by`)."""
+        """Note the partitions for which an operator requested an unclean election.
+
+        `_elected` puts that into the entry of an unclean election, as its field `by`.
+        """
         for name in _IN_A_LIST.findall(line.fields["partitions"]):
             self.partitions[name].election_request = "an operator's request"
 

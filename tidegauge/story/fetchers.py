@@ -7,7 +7,7 @@ A method `say_KIND` gets every line of its kind of statement (a row of statement
 once more (`self.add_or_count`), or to add the line to an entry that another one began (`join`); to *note* it is to keep it
 for later lines. `line.fields` has the values in the line by name, as text, `line.says` is its row, `line.order` its time in
 microseconds. `self.replica_of(line)` is what is known of the replica that it is about: most attributes are the last entry of
-a kind. `marks` of an entry are notes for later lines, which no report shows.
+a kind. `marks` of an entry are notes for later lines and for sentences.
 """
 
 import re

@@ -16,9 +16,9 @@ nodes had. The *event* of a loss is the leader that began without the records: o
 uncleanly. Offsets are half-open: from `first`, or a truncation's `to`, to before `end`, or a truncation's `from`.
 
 The `basis` of a truncation says why it was done: `epoch` (the answer of its leader), `high watermark` (to its own), `reset`
-(it was out of its leader's range), `untold`. Its `relation` says how it lies to the high watermark before it (`no effect`:
-it removed nothing). Marks: `doubtful`, that high watermark may be too high (KAFKA-14704); `led before`, the follower was
-itself the leader before.
+(it was out of its leader's range), `untold`, or "" if no line says. Its `relation` says how it lies to the high watermark
+before it (`no effect`: it removed nothing). Marks: `doubtful`, that high watermark may be too high (KAFKA-14704); `led
+before`, the follower was itself the leader before.
 """
 
 from collections import defaultdict
@@ -57,10 +57,10 @@ NO_CAUSE = Cause()
 class Loss:
     """Records that are gone, from `first` to before `end`. `allowed`: whether Kafka's rules allow it, None: unknown.
 
-    `committed` is "yes", "no" or "unknown", `why` one of the reasons above. `nodes` truncated them, `copies` still had all
-    of them. `kept_offsets`: those after a reset at which `node` still has its old log, which differs from its leader's.
-    `missing_line` names the line that would tell the size (rule 4), `do` is the next step (advice.py), `acknowledged` how
-    many of them the judge knows to be acknowledged with acks=all.
+    `committed` is "yes", "no" or "unknown", `why` one of the reasons above, or "truncated". `nodes` truncated them, `copies`
+    still had all of them. `kept_offsets`: those after a reset at which `node` still has its old log, which differs from its
+    leader's. `missing_line` names the line that would tell the size (rule 4), `do` is the next step (advice.py),
+    `acknowledged` how many of them the judge knows to be acknowledged with acks=all.
     """
 
     partition: str
@@ -364,7 +364,7 @@ class _PartitionLosses:
             to = start  # its leader has written since: what stands there is another record
         cause = self._cause(truncation, leader)
         event = self._event_of(cause)
-        # The time of a loss is that of its event, if one is known.
+        # The time of a loss is that of its event, if one and the size are known.
         time = event.time if event is not None and cause.why in (UNCLEAN, DISK) else truncation.time
         bound, committed_to = self._committed_to(truncation, leader)
         sources = list(
@@ -414,7 +414,8 @@ class _PartitionLosses:
 
         `to` is where the log ends now; all below `committed_to` was committed (None: no high watermark is known).
         """
-        # It may have removed nothing, unless a leader's answer led to it or it went below the high watermark.
+        # It may have removed nothing, unless a leader's answer led to it (`epoch`), it had to begin anew in its leader's log
+        # (`reset`), or it went below the high watermark: then a record at least is gone.
         if truncation.basis not in ("epoch", "reset") and truncation.fields["relation"] != "below":
             return
         least = max(1, (committed_to or 0) - to)

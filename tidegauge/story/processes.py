@@ -7,7 +7,7 @@ for later lines. `line.fields` has the values in the line by name, as text, `lin
 microseconds. `self.nodes[self.key(line)]` is what is known of the node that wrote it: most attributes are the last entry of
 a kind, None before there is one. Its `phase` is "", "starting", "started" or "stopped"; `active`: one of its replicas leads
 or follows; `made`: the log directories that the start made. A `mixed` line may be of one of several nodes. `marks` of an
-entry are notes for later lines and for sentences, which no report shows.
+entry are notes for later lines and for sentences.
 """
 
 import re

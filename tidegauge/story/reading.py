@@ -234,7 +234,7 @@ def selects(selection: Selection | None, time: int, partition: str | None) -> bo
         return True
     early = selection.begin is not None and time < selection.begin
     late = selection.end is not None and time > selection.end
-    return not (early or late) and (partition is None or selection.shard_of(partition) is not None)
+    return not (early or late) and (partition is None or selection.wants(partition))
 
 
 def read_files(paths: Sequence[Path], problems: list[Problem], selection: Selection | None = None) -> list[ReadFile]:

@@ -36,9 +36,10 @@ MOST_SOURCES = 12
 class StoryEntry:
     """Something that happened: to a partition, or (partition None) to a node.
 
-    `fields` are those of docs/operators.md; `sources` are all lines it was told by, as file:number; `place` is a key of who
-    wrote the first. `marks` are notes of the code for itself, which no report shows. `basis` says what a truncation rests
-    on: `epoch`, `high watermark`, `reset`, `untold` (before KIP-101, and no line tells) or "".
+    `fields` are those of docs/operators.md; `sources` are the lines it was told by, as file:number, at most MOST_SOURCES;
+    `place` is a key of who wrote the first. `marks` are notes of the code for itself: for later lines, and for sentences
+    that depend on them. `basis` says what a truncation rests on: `epoch`, `high watermark`, `reset`, `untold` (before
+    KIP-101, and no line tells) or "".
     """
 
     kind: str
@@ -114,8 +115,8 @@ class PartitionStory:
 
     `described` is what the last description of it shows.
 
-    `unclean` has, by leader, the time and the source of a warning that it is elected out of the ISR; `election_request` is
-    who asked for an unclean election, `unmoved` the last entry of a leader that could not be moved away.
+    `unclean` has, by leader, the time and the source of a warning that it is elected out of the ISR; `election_request`
+    says that one was requested, `unmoved` the last entry of a leader that could not be moved away.
     """
 
     isr: tuple[int, ...] | None = None

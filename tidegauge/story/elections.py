@@ -59,7 +59,7 @@ _SHOWS_RUNNING = frozenset(
 )
 """Kinds of lines that show a broker which runs: the node, the leader, or those of an ISR (_OF_AN_ISR)."""
 _OF_AN_ISR = ("isr-accepted", "expand", "controller-isr")
-_OFFLINE = re.compile(rf"{ANY_TP} -> OfflinePartition")
+_OFFLINE = re.compile(rf"(?<![A-Za-z0-9._\-*]){ANY_TP} -> OfflinePartition")
 _SENT_ISR = re.compile(r"\b(?:ISR \[|isr=List\(|isr=\[)([\d, ]*)")
 _BROKERS_LINES = ("received", "recovering")
 """Kinds of lines that tell an election without being of who elected."""

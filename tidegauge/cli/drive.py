@@ -458,7 +458,7 @@ def _export_findings(args: argparse.Namespace) -> int:
     seen = [name for name in (*besides, "profile", "release", "summary", "junit", "jars") if getattr(args, name)]
     if seen:
         raise UsageError(
-            f"--export-junit: expected it with --scenario and --kafka RELEASE alone; seen {', '.join(seen)} besides; leave "
+            f"--export-junit: expected it with --scenario and --kafka RELEASE; seen {', '.join(seen)} besides; leave "
             "these out"
         )
     # The test is written for the classes of a release.

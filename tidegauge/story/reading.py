@@ -609,7 +609,7 @@ def _described_replicas(file: ReadFile) -> dict[str | None, set[int]]:
 
 
 def fetched_from(text: str) -> int | None:
-    """Return the leader that a fetcher fetches from which wrote a line; None if no fetcher wrote it."""
+    """Return the leader from which the fetcher that wrote a line fetches; None if no fetcher wrote it."""
     fetched = _FETCHED_FROM.search(text)
     return None if fetched is None else int(fetched[fetched.lastindex or 0])
 

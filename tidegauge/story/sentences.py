@@ -198,11 +198,13 @@ def _refusals(story: Story) -> Iterator[str]:
     """Yield sentences on refusals between nodes that pass by themselves (PASSING), one for each node and error."""
     refused: dict[tuple[int | None, str], list[StoryEntry]] = defaultdict(list)
     for entry in story.entries:
+        # `told`: the first entry about that lost leader speaks for this one (Fetchers.lost_leaders).
         if not happened(entry) and entry.kind in PASSING and "told" not in entry.marks:
             refused[entry.node, str(entry.fields.get("error", entry.kind)).partition(":")[0]].append(entry)
     for entries in list(refused.values())[:MOST_EVENTS]:
         more = f"; and {len(entries) - 1:,} more such" if len(entries) > 1 else ""
         name = f"{entries[0].partition}: " if entries[0].partition else ""
+        # No line that was read names the error: the exception stands behind the line, and a grep leaves it out.
         more += ", and the line behind it says which" if entries[0].fields.get("error") == AN_ERROR else ""
         if entries[0].kind == "not_leader":
             more += ": it took nothing, and whoever asked looks for the leader and asks again"

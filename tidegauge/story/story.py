@@ -6,8 +6,9 @@ Rules of this file
 2. What no line says is not told; an excerpt tells the same as the whole, or less.
 
 An *entry* (StoryEntry: `kind`, `fields`, `order`, a time) is something that happened to a partition, or to a node. Its
-`marks` are notes of the code for itself: `ended`, that state ended; `long`, it took long; `stopping`, the node was stopping;
-`deletion`, it is part of a topic's deletion; `called unclean`, its line says UNCLEAN. A *step* is a sentence that says what
+`marks` are notes of the code for itself, among them: `ended`, that state ended; `long`, it took long; `stopping`, the node
+was stopping; `waits`, the broker waits for a node of ZooKeeper that is another's; `deletion`, it is part of a topic's
+deletion; `called unclean`, its line says UNCLEAN. A *step* is a sentence that says what
 to do.
 """
 

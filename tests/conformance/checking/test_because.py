@@ -196,6 +196,8 @@ def agrees(says: str, event: Event) -> bool:
         )
     elif " raised its high watermark to " in says or " took the high watermark " in says:
         assert f"watermark {'to ' if 'raised' in says else ''}{fields['hw']}" in says
+    elif " had the high watermark " in says:
+        assert f"watermark {fields['hw_before']}" in says
     elif says.startswith("The controller elected"):
         assert event.event == "ChangePartition"
         assert f"elected n{fields['leader']} for epoch {fields['leader_epoch']}" in says

@@ -437,3 +437,10 @@ def test_the_file_is_read_as_java_reads_properties(tmp_path: Path) -> None:
     assert security_in(str(path)).credentials == Credentials("PLAIN", "u", "p")
     with pytest.raises(UsageError, match="--command-config"):
         security_in(str(tmp_path))
+
+
+def test_escapes_in_a_password_are_those_of_java(tmp_path: Path) -> None:
+    """java.io.StreamTokenizer: letters for control characters, up to three octal digits, any other for itself."""
+    jaas = r'x.PlainLoginModule required username="a\tb" password="\101\1018\"\\n\q";'
+    options = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.jaas.config": jaas}
+    assert security_in(configuration(tmp_path, options)).credentials == Credentials("PLAIN", "a\tb", 'AA8"\\nq')

@@ -277,6 +277,7 @@ def part_of_traces(traces: Sequence[Trace]) -> InputPart:
 
 def _logs(source: InputSource, layout: str | None, selection: Selection | None) -> Iterator[InputPart]:
     """Yield a part for each cluster whose broker logs lie at a path."""
+    # Reading notes in a selection what the lines showed: each path begins with none of that.
     for capture in kafka_logs.read_all(source.path, layout, None if selection is None else selection.fresh_copy()):
         name = f"{source.name} ({capture.cluster})" if capture.cluster else source.name
         findings = InputFindings(

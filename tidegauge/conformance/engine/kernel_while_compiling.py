@@ -1,7 +1,7 @@
 """The kernel while another process compiles it: interpreted, some traces at a time, until the machine code is ready.
 
-`st` is the kernel's table (judge.state), `inputs` are the kernel's arguments between the table and the starts of traces
-(engine.judge.frozen_inputs), `final` and `caches` the arrays that get the last states of the first traces.
+`st` is the kernel's table (judge.state), `inputs` are the kernel's arguments after the table (engine.judge.frozen_inputs)
+without the starts of traces, `final` and `caches` the arrays that get the last states of the first traces.
 
 Rules of this file
 

@@ -308,7 +308,8 @@ def explain_high_watermark(past: History, failure: Failure, broker: int, expecte
     sentence = f"{name_of(past, broker)}{role} has the high watermark {actual:,} {bound}."
     # The causes. A leader's high watermark comes from its followers' fetches, a follower's from its leader's responses.
     causes = list(_fetches(past, row, broker, failure.rule) if past.leads(row, broker) else _hw_changes(past, row, broker))
-    took = f"{name_of(past, broker)} took the high watermark {actual:,}"
+    # `hw_before` is what it reported from before the event.
+    took = f"{name_of(past, broker)} {'took' if failure.compared == 'hw' else 'had'} the high watermark {actual:,}"
     # A high watermark that is too low promises nothing; one that is too high promises its last record, so show its holders.
     if actual > expected and (after.leo is None or actual <= after.leo):
         causes.append(CausalStep(f"{took}: {whereabouts(past, row, actual - 1, after.epoch_of(actual - 1))}.", row))

@@ -206,9 +206,9 @@ def _plain(value: Any) -> str:
 
 # A snapshot is drawn in text as a row per replica, with its log and its high watermark:
 #
-#     offset       0 1 2
-#     n1 leader    0 0 1|      leo 3 hw 3 epoch 1 isr {1,2}
-#     n2 follower  0 0|?       leo 2 hw 2 epoch 1
+#     offset         0  1  2
+#     n1 leader      0  0  1|  leo 3 hw 3 epoch 1 isr {1,2}
+#     n2 follower    0  0|     leo 2 hw 2 epoch 1
 #
 # A cell holds the leader epoch of a record, the bar is at the high watermark. Long logs are written as runs of epochs.
 #

@@ -288,7 +288,7 @@ class Window:
         row = self.event_count
         self.events.extend(events)
         if self.event_count >= self._choose_again_at:
-            # Machine code is loaded if it is cached. Compiling would hold up the news for half a minute: never here, as one
+            # Machine code is loaded if it is cached. Compiling would hold up the news for a minute: never here, as one
             # event less than COMPILE_FROM is not enough for it.
             self._run = execution(min(self.event_count, COMPILE_FROM - 1))
             self._choose_again_at *= 2

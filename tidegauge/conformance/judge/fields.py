@@ -131,7 +131,7 @@ def names(mask: int) -> tuple[str, ...]:
 
 @cache
 def catalog() -> dict[str, Any]:
-    """Return the content of catalog.toml: tables of rules, actions and known bugs by name."""
+    """Return the content of catalog.toml: tables of rules, actions, invariants and known bugs by name."""
     return tomllib.loads(files("tidegauge").joinpath("catalog.toml").read_text(encoding="utf-8"))
 
 

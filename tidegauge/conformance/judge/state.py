@@ -173,7 +173,7 @@ TERM_COLUMNS = 11
     REPORTS_CACHE_ENTRIES,  # the source reports EpochCacheEntry, so a record of unknown epoch adds none
     REPORTS_SEND_FETCH,  # what the source can report: SendFetch
     REPORTS_HANDLE_FETCH,  # HandleFetch
-    REPORTS_ISR_PROPOSALS,  # ExpandIsr and ShrinkIsr
+    REPORTS_ISR_PROPOSALS,  # ExpandIsr, and with it ShrinkIsr
     REPORTS_SEND_EPOCH_REQUEST,  # SendEpochRequest
     REPORTS_HANDLE_EPOCH_REQUEST,  # HandleEpochRequest
     EPOCH_RESPONSES_CHECKED,

@@ -14,7 +14,7 @@ Rules of this file
 
 `st` is the judge's table (conformance.judge.state), `b` the number of a broker; a node is a broker, or the controller, whose
 number is that of the brokers. Bit `node` of OBSERVED is 1 while the events of that node are known. Row s.pair(st, f, b) is
-what is in flight from follower f to leader b: its KIND, and OLD_KIND of a request that another overtook. A *term* is a
+what is in flight between follower f and leader b: its KIND, and OLD_KIND of a request that another overtook. A *term* is a
 leader epoch of one leader (terms.py). The columns are described in state.py.
 """
 
@@ -49,10 +49,12 @@ def lines_missing(st: s.State, node: int) -> None:
         changed = st[s.PARTITION, s.C_MIN_ISR] != UNKNOWN
         for k in range(s.C_LEADER, s.REGISTRATIONS):
             st[s.PARTITION, k] = UNKNOWN
-        # Here UNKNOWN means "never changed: that of the Config", and -1 "changed to a value that no event shows".
+        # Here UNKNOWN means "never changed: that of the Config", and -1 "changed to a value that no event shows". A first
+        # change may be among the missing lines; a broker that reads another value shows it (elections.read_config).
         if changed:
             st[s.PARTITION, s.C_MIN_ISR] = -1
         st[s.PARTITION, s.FIRST_EPOCH] = UNKNOWN
+        # The registrations of the next epoch that is seen may be incomplete (elections.first_epoch).
         st[s.PARTITION, s.COMPLETE_FROM] = 1
         st[s.PARTITION, s.ELECTIONS_UNOBSERVED] = 1
         for b in range(n):
@@ -61,7 +63,7 @@ def lines_missing(st: s.State, node: int) -> None:
         return
     # From here on a broker's lines: its own columns, and what is in flight from and to it.
     forget_appends(st, node)
-    # Lines that are missing do not make an earlier election one without its log.
+    # Kept: in leader epochs up to this one it was elected before it lost its disk, so they are no terms (terms.open_term).
     lost_upto = st[s.REPLICAS + node, s.LOST_UPTO]
     for k in range(s.REPLICA):
         st[s.REPLICAS + node, k] = UNKNOWN
@@ -69,6 +71,7 @@ def lines_missing(st: s.State, node: int) -> None:
     st[s.PARTITION, s.DELETIONS_UNOBSERVED] = 1
     for other in range(n):
         in_flight_unknown(st, s.pair(st, node, other))
+        # What others sent is known; only whether this broker handled it is not.
         st[s.pair(st, other, node), s.KIND] = UNKNOWN
     forget_log_ends(st, node, UNKNOWN)
 

@@ -35,7 +35,7 @@ NEWEST = 17
 
 FIRST_EPOCH = 1
 OTHER_EPOCH = frozenset({FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER})
-"""Errors of a fetch with a leader epoch that is not the quorum's."""
+"""Errors of a fetch with a leader epoch that is not the quorum's, or to a node that does not lead it."""
 
 
 class Observer:

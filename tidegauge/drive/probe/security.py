@@ -61,8 +61,10 @@ OPTIONS = {
 }
 _JAAS_TOKEN = re.compile(r"""\s*(?:(["'])((?:(?!\1)[^\\]|\\.)*)\1|([^\s=;"']+)|([=;]))""", re.DOTALL)
 """A token, as four groups: the quote and the text in quotes; or a bare word; or one of the signs = and ;."""
-_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
-"""A backslash in quotes, and the character that it stands for."""
+_ESCAPE = re.compile(r"\\([0-3][0-7]{2}|[0-7]{1,2}|.)", re.DOTALL)
+"""A backslash in quotes, and a character, or the number of one in octal digits."""
+_CONTROL = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+"""What such characters stand for, as in java.io.StreamTokenizer; any other stands for itself."""
 
 SecureDial = Callable[[str, int, str], Wire]
 """Opens a connection: (address, port, name), where the name is that of the host in its certificate. Raises OSError."""
@@ -260,8 +262,14 @@ def _jaas_tokens(jaas: str) -> Iterator[str]:
         if token is None:
             return
         _, quoted, word, sign = token.groups()
-        yield word or sign or _ESCAPE.sub(r"\1", quoted)
+        yield word or sign or _ESCAPE.sub(_unescaped, quoted)
         position = token.end()
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    """Return the character that an escape of _ESCAPE stands for."""
+    text = escape[1]
+    return chr(int(text, 8)) if text[0] in "01234567" else _CONTROL.get(text, text)
 
 
 def _tls(options: Mapping[str, str]) -> ssl.SSLContext:

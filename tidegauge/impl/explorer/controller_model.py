@@ -274,11 +274,12 @@ def elr_is_apart(state: ControlCluster) -> Violation | None:
 
 
 def completes_in_sync(state: ControlCluster) -> Violation | None:
-    """Check that a reassignment whose new replicas are all in sync is complete."""
+    """Check that a reassignment whose remaining replicas are all in sync is complete."""
     partition = state.partition
     if partition is None or not is_reassigning(partition):
         return None
     target = tuple(b for b in partition.replicas if b not in partition.removing)
+    # One that removes all is never complete: a partition keeps a replica.
     if not target or not set(target) <= set(partition.isr):
         return None
     return Violation("CompletesInSync", target, (), (*partition.adding, *partition.removing))

@@ -1,8 +1,8 @@
 """State, messages, labels, violations and runs as text. The only place in impl where they become text.
 
     offset        0   1
-    b1 leader     0   0  |  hw=2 leo=2 epoch=0 isr=b1,b2
-    b2 follower   0 | 0     hw=1 leo=2 epoch=0 leader=b1
+    b1 leader     0   0 |  hw=2 leo=2 epoch=0 isr=b1,b2
+    b2 follower   0 | 0    hw=1 leo=2 epoch=0 leader=b1
 
 Rules of this file
 

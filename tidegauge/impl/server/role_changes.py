@@ -3,7 +3,7 @@
 Metadata comes from the metadata log (KRaft, `apply_delta`), or from a controller of the ZooKeeper era in the requests
 LeaderAndIsr and StopReplica. Either way it is a `PartitionChange` for each partition, and the changes of one update are a
 batch: the result has the broker's `ReplicaManager` after it, the partitions whose role changed, and an error code for each.
-Fetchers of a partition stop before its role changes and start after it, so that nothing is appended in between. A partition
+Fetchers of a partition stop as its role changes: before it is a leader, and just after it is another's follower. A partition
 that is new gets a log with its role; if a log directory is offline it may stay without one, or go offline. At the end of the
 file are the ISRs that this broker proposes as a leader. `now` is the broker's clock in ms.
 """
@@ -64,10 +64,10 @@ def creation_error(manager: ReplicaManager, partition: Partition, directory: str
 #
 # Rules of this part
 #
-# 1. Fetchers of a partition stop before its role changes, and start after it: nothing is appended in between.
+# 1. Fetchers of a partition stop before it becomes a leader or goes, and just after it becomes a follower; they start last.
 # 2. ZooKeeper: a follower whose leader is not alive changes nothing but gets a log (KAFKA-1647). KRaft: it becomes follower
 #    all the same, so a leader that was deposed steps down, and fetches when the leader is known.
-# 3. Nothing is truncated here since 0.11; the fetcher does it (an article copies the older comment).
+# 3. Nothing is truncated here since 0.11; the fetcher does it.
 # 4. Source: kafka.server.ReplicaManager#makeLeaders, #makeFollowers, #stopPartitions, #applyDelta.
 
 

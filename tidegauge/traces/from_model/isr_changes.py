@@ -215,6 +215,7 @@ def _alter(src: TlcState, dst: TlcState, leader: int) -> Iterator[Event]:
         yield _registered(dst, leader, EPOCH)
     else:
         # The model has no errors: a proposal of another partition epoch is refused as old, any other for a member's restart.
+        # (The leader's event has one error for all, see `_answered`.)
         stale = src["channel"]["partitionEpoch"] != src["controller"]["partitionEpoch"]
         yield Event(
             CONTROLLER, "AlterPartition", {**proposal, "error": INVALID_UPDATE_VERSION if stale else INELIGIBLE_REPLICA}

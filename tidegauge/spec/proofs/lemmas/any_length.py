@@ -106,7 +106,8 @@ def increasing(path: ProofPath, column: AnySeq) -> None:
 def any_log(path: ProofPath, name: str) -> AnyLog:
     """Return a well-formed log of any length: epochs and starts rise, and the entries cover its offsets.
 
-    `index` maps an offset to the entry that covers it; the solver uses it for the offsets that a goal mentions.
+    `index` maps an offset to the entry that covers it; the solver uses it for the offsets of which the term
+    `index(o)` occurs.
     """
     size = path.integer(f"{name}.entries", low=0)
     epochs, starts = any_sequence(path, f"{name}.epoch", size), any_sequence(path, f"{name}.start", size)

@@ -134,7 +134,7 @@ class Replica(NamedTuple):
     `isr` and `pending` (the ISR of a proposal without a response, 0 for none) are bit masks of columns.
     `cause` is the row that may have allowed a raise which has not come yet, -1 for none; `due` the high watermark that this
     raise must reach, UNKNOWN if it need not come. `min_isr` is the highest min.insync.replicas that its log has: below it
-    nothing must be raised (KIP-966). `partition_epoch` is that of the ISR.
+    nothing need be raised (KIP-966). `partition_epoch` is that of the ISR.
     """
 
     leo: int = UNKNOWN

@@ -130,9 +130,10 @@ class _Writer:
     def __init__(self, folder: Path, selection: Selection) -> None:
         """Begin a file; its rows wait in memory until there are AT_ONCE of a shard."""
         self.folder, self.selection = folder, selection
+        # The same dicts, not copies: the selection adds to them what each line shows (Selection.by_shard).
         self.facts = LogFacts(selection.names, selection.kinds)
         self._asks_at_opening: dict[tuple[str, ...], set[int]] = {}
-        """By counter (SessionRequest), the shards that its last full fetch asks for, which opens a session."""
+        """By counter (SessionRequest), the shards that its full fetches ask for, which open sessions."""
         self._waiting: dict[str, list[tuple[Any, ...]]] = {}
         """By name of the file, the rows that are not written yet."""
         self._last: tuple[Line, LineByShard] | None = None

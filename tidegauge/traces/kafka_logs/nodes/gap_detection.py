@@ -52,7 +52,8 @@ WORDS: Mapping[str, str] = {"leo": "log end", "hw": "high watermark", "entry": "
 class Gap:
     """Lines of `logger` are missing at `node`, somewhere after `begin` and before `end`; `why` is the evidence.
 
-    `times` are those of the lines at both ends, None where there is none.
+    `times` are those of the lines at both ends (of a clock that was set back: the one to which it was), None where there is
+    none.
     """
 
     node: int
@@ -237,7 +238,7 @@ class GapDetector:
     def check(self, parsed: ParsedLine) -> None:
         """Check a line; each break becomes a gap since the last line that showed the value.
 
-        After a break all replicas are forgotten, as each may have changed in the lines that are missing.
+        After nearly any break all replicas are forgotten, as each may have changed in the lines that are missing.
         """
         broker = self.broker
         broker.forgotten.discard(parsed.tp)

@@ -342,6 +342,8 @@ def _tie_proposal(broker: LoggedBroker, parsed: ParsedLine, step: LoggedStep) ->
     # Whatever the controller did with the proposal before, whose response was ignored, it did before it answered. If that
     # was the same proposal (F3), it is the one that was accepted.
     step.depends_on += ignored
+    # The last key is the most exact (with the broker epochs of the members, if named); the first is the one that
+    # `_isr_refused` looks for.
     repeats = bool(ignored) and any(keys[-1] in step_before.provides for step_before in broker.steps)
     # The controller's line of a change has neither the leader epoch nor the members of what it accepted.
     accepted_as = ("proposed", parsed.tp, step.fields["partition_epoch"])

@@ -1515,7 +1515,7 @@ def test_a_session_that_a_long_collection_cost_is_the_brokers(telling: Telling) 
         story = telling(dated(*lines) + collection)
         assert only(story, "epoch_began")["offset"] == 1070147099
         said = headline(story)
-        assert "a broker lost its session with ZooKeeper; a full garbage collection took 10,399 ms" in said[1]
+        assert "a broker lost its session with ZooKeeper; in these lines a full garbage collection took 10,399 ms" in said[1]
         assert "why its heap is full" in said[2]
 
 

@@ -143,8 +143,7 @@ _STEPS = (
     (
         ("reached end of file after reading",),
         (
-            "read that segment with kafka-dump-log: the file ends before what was written to it; on GlusterFS turn off its "
-            "caches or take another volume (KAFKA-7282), and delete nothing"
+            "read that segment with kafka-dump-log: a read of it came back short; on GlusterFS turn off its caches or take another volume (KAFKA-7282), and delete nothing"
         ),
     ),
     (
@@ -320,7 +319,7 @@ _STEPS_BY_KIND = {
     ),
     "session_expired": (
         "look for a pause of this broker just before it, by a long garbage collection or a slow disk, and whether ZooKeeper "
-        "was slow: no record is lost by it, and the broker registers again"
+        "was slow; the broker registers again"
     ),
     "controller_overloaded": (
         "look for a pause, a slow disk or too little processor of this controller at that time: a heartbeat that waited "
@@ -369,7 +368,7 @@ def _process_advice(entry: StoryEntry) -> str | None:
         if "pause" in entry.fields:
             return (
                 "see why its heap is full, and give it more (KAFKA_HEAP_OPTS), or the session a longer timeout "
-                "(zookeeper.session.timeout.ms): no record is lost by it, but each time its leaders move"
+                "(zookeeper.session.timeout.ms): each time its leaders move"
             )
         return None if "any client" in entry.marks else _STEPS_BY_KIND[entry.kind]
     if entry.kind == "quorum":
@@ -461,7 +460,7 @@ def _process_advice(entry: StoryEntry) -> str | None:
         leader = entry.fields["leader"]
         return (
             f"see whether broker {leader} runs, and start it if not; if it runs and its own log is silent, it hangs: keep "
-            "its threads (jstack) and restart it; no record is lost by that"
+            "its threads (jstack) and restart it if the partitions that it leads have other replicas in sync"
         )
     step = next((step for texts, step in _STEPS if any(text in both for text in texts)), None)
     if step is not None:

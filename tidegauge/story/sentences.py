@@ -37,7 +37,8 @@ _ORDINARY = {
         ("leader", "follower", "role_kept", "elected", "epoch_began", "truncated", "isr_changed", "controller", "quorum"),
         "leader changes",
     ),
-    **dict.fromkeys(("quorum_status", "metadata_behind"), "waits for the quorum"),
+    "metadata_behind": "waits for the quorum",
+    "quorum_status": "descriptions",
     "retention": "retention",
     "log_deleted": "deletions",
     "segments_deleted": "retention",
@@ -208,10 +209,10 @@ def _refusals(story: Story) -> Iterator[str]:
         more += ", and the line behind it says which" if entries[0].fields.get("error") == AN_ERROR else ""
         if entries[0].kind == "not_leader":
             more += ": it took nothing, and whoever asked looks for the leader and asks again"
-        yield (
-            f"{name}{entry_sentence(entries[0])}{more}. That passes while a broker restarts, a leader changes or a topic "
-            "is made; it is a fault where it goes on."
-        )
+        # A connection is lost to a node; a refusal is about a partition.
+        lost = entries[0].kind in ("unreachable", "disconnected")
+        passing = "a broker restarts" if lost else "a broker restarts, a leader changes or a topic is made"
+        yield f"{name}{entry_sentence(entries[0])}{more}. That passes while {passing}; it is a fault where it goes on."
 
 
 def _losses(story: Story) -> Iterator[str]:
@@ -509,7 +510,8 @@ _SENTENCES: Mapping[str, Callable[[_Subject], str]] = {
     "session_expired": lambda e: (
         f"{'a client of ZooKeeper' if 'any client' in e.entry.marks else e.who} lost its session with ZooKeeper"
         + (
-            f"; a full garbage collection took {e.fields['pause']:,} ms, and a session ends after {e.fields['timeout']:,}"
+            f"; in these lines a full garbage collection took {e.fields['pause']:,} ms, and a session ends after "
+            f"{e.fields['timeout']:,}"
             if "pause" in e.fields
             else ""
         )

@@ -143,7 +143,8 @@ _STEPS = (
     (
         ("reached end of file after reading",),
         (
-            "read that segment with kafka-dump-log: a read of it came back short; on GlusterFS turn off its caches or take another volume (KAFKA-7282), and delete nothing"
+            "read that segment with kafka-dump-log: a read of it came back short; on GlusterFS turn off its caches or take "
+            "another volume (KAFKA-7282), and delete nothing"
         ),
     ),
     (

@@ -18,7 +18,7 @@ import pytest
 
 from tests.processor_time import processor_time
 from tidegauge.bundle import writing
-from tidegauge.story import elections, raw_lines, reading, releases, statements
+from tidegauge.story import advice, elections, fetchers, processes, raw_lines, reading, releases, statements, truncations
 from tidegauge.traces.kafka_logs.discovery import clusters, identify, selection, writers
 from tidegauge.traces.kafka_logs.disks import dumps
 from tidegauge.traces.kafka_logs.nodes import gap_detection, node
@@ -85,6 +85,10 @@ MODULES = (
     reading,
     elections,
     releases,
+    advice,
+    fetchers,
+    processes,
+    truncations,
 )
 REPEATS = (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT)
 

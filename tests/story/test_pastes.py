@@ -1508,14 +1508,15 @@ def test_a_session_that_a_long_collection_cost_is_the_brokers(telling: Telling) 
         "Partition: x-11. Cache now contains 1 entries. (kafka.server.epoch.LeaderEpochFileCache)"
     )
     collection = (
-        "2019-05-15T22:25:59.422+0800: 2.560: [Full GC (Allocation Failure)  8071M->4285M(8192M), 10.3987109 secs]\n"
+        "2026-01-01T00:00:{}.422+0000: 2.560: [Full GC (Allocation Failure)  8071M->4285M(8192M), 10.3987109 secs]\n"
     )
     assert "a client of ZooKeeper lost" in headline(telling(dated(expired, client)))[1]
     for lines in ((epoch, expired, client), (expired, epoch, client)):
-        story = telling(dated(*lines) + collection)
+        assert "collection" not in headline(telling(dated(*lines) + collection.replace("00:00:{}", "09:00:00")))[1]
+        story = telling(dated(*lines) + collection.format("04"))
         assert only(story, "epoch_began")["offset"] == 1070147099
         said = headline(story)
-        assert "a broker lost its session with ZooKeeper; in these lines a full garbage collection took 10,399 ms" in said[1]
+        assert "a broker lost its session with ZooKeeper; near that a full garbage collection took 10,399 ms" in said[1]
         assert "why its heap is full" in said[2]
 
 
@@ -1537,3 +1538,77 @@ def test_raises_of_the_high_watermark_are_read_in_excerpts_only(telling: Telling
     lines = dated(*(rose.format(at, at + 1) for at in range(3)))
     assert [entry.kind for entry in telling(lines).entries] == ["high_watermark_rose"]
     assert telling(lines + dated(*["INFO x (kafka)"] * 8000)).entries == []
+
+
+TOPIC_ID = "HhPpDbsLQCqkVYGkSVHmWA"
+CHANGED = f"INFO [QuorumController id={{}}] partition change for x-0 with topic ID {TOPIC_ID}: {{}} (org.apache.X)"
+REPLACED = (
+    "replicas: [1] -> [0], isr: [1] -> [0], leader: 1 -> 0, leaderEpoch: 85 -> 86, partitionEpoch: 85 -> 86",
+    "isr: [0] -> [2], leader: 0 -> 2, leaderEpoch: 86 -> 87, partitionEpoch: 86 -> 87",
+)
+EMPTIED = "replicas: [1, 2] -> [2, 1], isr: [1] -> [], leader: 1 -> -1, leaderEpoch: 85 -> 86, partitionEpoch: 6 -> 7"
+ELECTED = (
+    "INFO [PartitionStateMachine controllerId=1] After leader election, leader cache for x-0 is updated to "
+    "(Leader:{},ISR:2,3,LeaderEpoch:{},ControllerEpoch:1) (kafka.controller.PartitionStateMachine)"
+)
+MOVED = "DEBUG [ControlledShutdownLeaderSelector]: Partition x-0 : current leader = 3, new leader = 2 (kafka.controller.C)"
+GONE = "INFO [Controller 3]: Broker failure callback for {} (kafka.controller)"
+ANNOUNCED = "INFO [Controller 3]: Removed ArrayBuffer({}) from list of shutting down brokers. (kafka.controller)"
+NEW_FAILED = (
+    "ERROR [Controller id=1 epoch=1] Controller 1 epoch 1 failed to change state for partition x-0 from NewPartition to "
+    "OnlinePartition (state.change.logger)"
+)
+TRUNCATED = (
+    "INFO [Log partition=x-0, dir=/d] Truncating to offset 50 (kafka.log.Log)",
+    "INFO [Log partition=x-0, dir=/d] Scheduling log segment [baseOffset 100, size 10] for deletion. (kafka.log.Log)",
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "told", "never"),
+    [
+        # What one line says of an election is of that one, however many more lines of others come behind.
+        ((CHANGED.format(1, REPLACED[0]), CHANGED.format(1, REPLACED[1]), CHANGED.format(3, REPLACED[0])),
+         "epoch 86; its replicas went from [1] to [0]", "epoch 87; its"),
+        ((ELECTED.format(2, 4), ELECTED.format(3, 5), MOVED, ELECTED.format(2, 6)),
+         "cleanly for epoch 6, as broker 3 was to stop", "epoch 5, as"),
+        # An empty ISR of KRaft is no sign of unclean elections.
+        ((CHANGED.format(1, EMPTIED),), "no leader was left for epoch 86", "unclean election is allowed"),
+        # A partition whose first election failed may have failed for any reason.
+        ((NEW_FAILED,), "see the error behind that line", "it is new"),
+        # What a truncation deletes is no retention.
+        (TRUNCATED, "truncated to 50", "retention"),
+    ],
+)  # fmt: skip
+def test_a_line_says_no_more_than_it_does(telling: Telling, lines: tuple[str, ...], told: str, never: str) -> None:
+    text = "\n".join(headline(telling(dated(*lines)))) + story_text(telling(dated(*lines)))
+    assert told in text
+    assert never not in text
+
+
+def test_of_two_brokers_that_left_one_after_the_other_only_the_second_had_not_asked(telling: Telling) -> None:
+    lines = (GONE.format(1), ANNOUNCED.format(1), GONE.format(2), ANNOUNCED.format(""))
+    text = story_text(telling("".join(f"[2026-01-01 00:00:00,00{at}] {line}\n" for at, line in enumerate(lines))))
+    assert "broker 2 left without a controlled shutdown" in text
+    assert "broker 1 left without" not in text
+
+
+def test_a_topic_without_a_leader_is_not_told_to_be_in_sync(telling: Telling) -> None:
+    row = "\tTopic: x\tPartition: {}\tLeader: {}\tReplicas: 1,2\tIsr: {}\n"
+    before = row.format(0, 1, "1,2") + row.format(1, 2, "2")
+    text = "\n".join(headline(telling(before + "\n" + row.format(0, "none", "1") + row.format(1, 2, "2,1"))))
+    assert "x-0: no leader was left" in text
+    assert "all of its replicas in sync" not in text
+
+
+def test_a_level_of_another_feature_is_no_release(telling: Telling) -> None:
+    fault = "ERROR Encountered fatal fault: Unable to apply FeatureLevelRecord record at offset 9 (org.apache.kafka.X)"
+    error = "java.lang.RuntimeException: Tried to apply FeatureLevelRecord FeatureLevelRecord(name='group.version', "
+    error += "featureLevel=1), but this controller only supports versions 0-0\n"
+    lines = headline(telling(dated(fault) + error))
+    assert not any("start Kafka" in line for line in lines)
+
+
+def test_a_start_that_failed_days_ago_is_not_what_stops_now(telling: Telling) -> None:
+    failed, stopped = FAILED_START.splitlines(keepends=True)[-3:-1]
+    assert "its start had failed" not in story_text(telling(failed + stopped.replace("2024-02-22", "2024-02-24")))

@@ -62,7 +62,7 @@ def server(root: Path) -> "MCPServer":
         try:
             # With links resolved, so that none can lead out of the root.
             resolved = (root / path).resolve()
-        except (ValueError, OSError) as error:  # a NUL byte, a loop of links
+        except (ValueError, OSError, RuntimeError) as error:  # a NUL byte, a loop of links (up to 3.12 a RuntimeError)
             raise ToolError(f"expected a path below {root}; seen {path!r}: {error}") from error
         if not resolved.is_relative_to(root.resolve()):
             raise ToolError(f"expected a path below {root}; seen {path!r}")

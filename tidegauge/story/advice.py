@@ -30,7 +30,9 @@ USED_BY_ANOTHER = (
 )
 """How Windows says in its languages that a file is open."""
 RENAMED_FOLDER = re.compile(r"NoSuchFileException: \S+\.[0-9a-f]{32}-(?:delete|future|stray)\b")
-_UNKNOWN_LEVEL = re.compile(r"featureLevel=(\d+)\), but this controller only supports versions \d+-(\d+)")
+_UNKNOWN_LEVEL = re.compile(
+    r"name='metadata\.version', featureLevel=(\d+)\), but this controller only supports versions \d+-(\d+)"
+)
 _OUT_OF_ORDER = re.compile(
     r"for producer(?:Id)? (\d+) at offset (\d+) in partition \S+: (\d+) \(incoming seq\. number\), (\d+) \(current end"
 )
@@ -136,8 +138,8 @@ _STEPS = (
     (
         ("IOException: Invalid argument",),
         (
-            "give the broker a volume whose file system can map files (FileChannelImpl.map, behind that line): a folder "
-            "shared with the host of a container often cannot; no record is lost by it"
+            "if the lines behind that one name FileChannelImpl.map, give the broker a volume whose file system can map "
+            "files: a folder shared with the host of a container often cannot"
         ),
     ),
     (
@@ -220,7 +222,7 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
         if entry.kind == "remote_read_failed":
             below = f"the segments below {entry.fields['offset']}" if entry.fields["offset"] is not None else "its segments"
             steps.append(
-                f"look for {below} in the remote storage and in __remote_log_metadata: until broker {entry.node} finds them "
+                f"look for {below} in the remote storage and in __remote_log_metadata: until they are found "
                 "this replica does not catch up, and nothing is lost; up to 3.7.0 a reassignment may end so (KAFKA-16105)"
             )
     if any(entry.kind == "remote_copy_failed" for entry in entries):
@@ -254,7 +256,7 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
             "compare that offset with what the log has (kafka-get-offsets): below it, retention removed what was not read; "
             "beyond it, the log was truncated, or its topic made anew"
         )
-    if any(entry.kind == "elected" and "replicas_before" in entry.fields and _is_new(entry) for entry in entries):
+    if any(entry.kind == "elected" and "replicas_after" in entry.fields and _is_new(entry) for entry in entries):
         steps.append(
             "see whether this is a build with shared storage, such as AutoMQ, where the new leader opens the same log: "
             "Apache Kafka elects no replica that the same line adds"
@@ -269,7 +271,8 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
     # Those that later lines show to run again are not missing.
     missing = [] if described is None else {*described.fields["replicas"]} - {*described.fields["isr"]}
     missing = sorted({*missing} - {*described.fields.get("back", ())}) if described is not None else []
-    if missing and described is not None and "leader lost" in described.marks:
+    alone = described is not None and described.fields["isr"] == [described.fields["leader"]]
+    if missing and described is not None and alone and "leader lost" in described.marks:
         steps.append(
             f"delete nothing on broker {described.fields['leader']}: what it has of this partition, no other one surely has"
         )
@@ -299,7 +302,7 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
 
 def _is_new(election: StoryEntry) -> bool:
     """Return whether a leader was none of the replicas before the line that elected it."""
-    leader, before, after = (election.fields[name] for name in ("leader", "replicas_before", "replicas"))
+    leader, before, after = (election.fields[name] for name in ("leader", "replicas_before", "replicas_after"))
     return leader in after and leader not in before
 
 
@@ -366,7 +369,7 @@ def _process_advice(entry: StoryEntry) -> str | None:
         if entry.kind == "not_registered" and entry.node is None:
             own_line = f"`received error {entry.fields['error']}`"
             return f"find the broker first: its own log has {own_line}; then {_STEPS_BY_KIND[entry.kind]}"
-        if "pause" in entry.fields:
+        if "pause" in entry.fields and "any client" not in entry.marks:
             return (
                 "see why its heap is full, and give it more (KAFKA_HEAP_OPTS), or the session a longer timeout "
                 "(zookeeper.session.timeout.ms): each time its leaders move"
@@ -527,10 +530,13 @@ def _no_leader(entries: Sequence[StoryEntry], last: StoryEntry) -> list[str]:
     if "new" in last.fields:
         topic = str(last.partition).rpartition("-")[0]
         steps.append(
-            f"start a broker that it was assigned to (kafka-topics --describe --topic {topic} names them), or delete the "
-            f"topic and make it anew on brokers that run: it is new, and has no records ({last.sources[0]})"
+            f"start a broker that it was assigned to (kafka-topics --describe --topic {topic} names them): it is new, and "
+            f"has no records ({last.sources[0]})"
         )
         return steps
+    # At the first election of a partition there is no ISR before.
+    if "first" in last.marks:
+        return [f"see the error behind that line, which says why nobody was elected ({last.sources[0]})"]
     if not isr and "elr" in last.fields:
         steps.append(
             f"start {_nodes(last.fields['elr'])} again: an eligible leader has everything that was committed (KIP-966; "

@@ -304,8 +304,9 @@ class Elections(StoryState):
         isr: tuple[int, ...] | None = None,
         version: int | None = None,
         clean: bool | None = None,
-    ) -> None:
-        """Tell an election, or add the line to the entry of it, as several nodes may print it; None: the line does not say.
+    ) -> StoryEntry:
+        """Tell an election, or add the line to the entry of it, as several nodes may print it; return the entry. None: the
+        line does not say.
 
         `leader` may be NO_LEADER; `isr` and `version` are those of the election. Whether it was clean follows, where the
         line does not say, from the ISR before it, if that is of the version before.
@@ -347,10 +348,8 @@ class Elections(StoryState):
                 election.sources.append(partition.unclean[leader][1])
             if partition.election_request is not None and clean is False:
                 election.fields["by"] = partition.election_request
-            deletion = self.deletions.get(str(line.partition).rpartition("-")[0])
-            # As its topic is deleted, nobody is to lead a partition.
-            if leader == NO_LEADER and deletion is not None and line.order - deletion.order < 60 * SECOND:
-                election.marks.add("deletion")
+            if leader == NO_LEADER:
+                self._relate_deletion(election)
             # A broker that received it is not who elected.
             election.node = None if line.says.kind in _BROKERS_LINES else line.node
             partition.elections.append(election)
@@ -362,6 +361,13 @@ class Elections(StoryState):
         partition.leader, partition.leader_epoch = leader, epoch
         if isr is not None:
             self._isr_is(partition, isr, version)
+        return election
+
+    def _relate_deletion(self, election: StoryEntry) -> None:
+        """Mark an election of none that is part of the deletion of its topic: nobody is to lead a partition then."""
+        deletion = self.deletions.get(str(election.partition).rpartition("-")[0])
+        if deletion is not None and election.order - deletion.order < 60 * SECOND:
+            election.marks.add("deletion")
 
     def say_unclean_choice(self, line: SourcedLine) -> None:
         """Tell a controller that elects a leader out of the ISR, as no member of that is alive; the line has no epoch."""
@@ -380,8 +386,15 @@ class Elections(StoryState):
 
     def say_leader_moved(self, line: SourcedLine) -> None:
         """Tell by the controller's line, to 1.0, whom it elected in the ISR, as the leader before (`before`) is to stop."""
-        self._elected(line, int(line.fields["leader"]), clean=True)
-        self.partitions[str(line.partition)].elections[-1].fields["stops"] = int(line.fields["before"])
+        partition, leader = self.partitions[str(line.partition)], int(line.fields["leader"])
+        # The line has no epoch: of an older election of this leader it is not.
+        if partition.elections and partition.elections[-1].fields["leader"] != leader:
+            election = self.add(line, "elected", line.partition, leader=leader, leader_epoch=None, isr=None, clean=True)
+            partition.elections.append(election)
+            partition.leader, partition.leader_epoch = leader, None
+        else:
+            election = self._elected(line, leader, clean=True)
+        election.fields["stops"] = int(line.fields["before"])
 
     def say_elected(self, line: SourcedLine) -> None:
         """Tell by the line of a controller of ZooKeeper, 1.0 to 3.9, whom it elected; of a new partition that is clean."""
@@ -459,6 +472,7 @@ class Elections(StoryState):
             fields = {"leader_epoch": None, "isr": None, "clean": None}
             last = self.add(line, "elected", line.partition, leader=NO_LEADER, **fields)
             partition.elections.append(last)
+            self._relate_deletion(last)
         join(last, line)
         partition.leader = NO_LEADER
         last.fields["isr"] = last.fields["isr"] or (list(isr) if isr is not None else None)
@@ -466,8 +480,13 @@ class Elections(StoryState):
         if of_describe and not isr and "elr" not in line.fields:
             last.fields["isr"] = []
             last.fields["replicas"] = list(ids(line.fields.get("replicas", "")))
-        if line.fields.get("before") == "New":
-            last.fields["new"] = True
+        elif isr:
+            last.fields.pop("replicas", None)
+        if line.fields.get("before") == "New" and line.order - last.order < 60 * SECOND:
+            last.marks.add("first")
+            # Only this line says that no broker runs that it was assigned to.
+            if "assigned" in line.fields:
+                last.fields["new"] = True
         # Some releases print an empty list, whatever was assigned (PR 11427).
         for name in ("assigned", "live"):
             if line.fields.get(name):
@@ -520,7 +539,7 @@ class Elections(StoryState):
         """Note by a line behind a description, in the same file, that brokers which were not in sync there run again."""
         if line.says.kind not in _SHOWS_RUNNING:
             return
-        shown = {line.node if line.says.kind == "started" else fetched_from(line.text), optional(line, "leader")}
+        shown = {line.node, fetched_from(line.text), optional(line, "leader")}
         # In a truncation `to` is an offset.
         shown |= {*ids(line.fields["to"])} if line.says.kind in _OF_AN_ISR else set()
         for broker in [broker for broker in shown if broker is not None and broker in self.away]:
@@ -557,12 +576,12 @@ class Elections(StoryState):
             # UNCLEAN without a change to RECOVERING: it was recovering before, or the line was trimmed.
             clean = None if line.fields.get("unclean") and clean else clean
             if leader is not None:
-                self._elected(line, leader, epoch=epoch, isr=isr, version=version, clean=clean)
+                election = self._elected(line, leader, epoch=epoch, isr=isr, version=version, clean=clean)
                 if line.fields.get("unclean"):
-                    partition.elections[-1].marks.add("called unclean")
+                    election.marks.add("called unclean")
                 if "replicas" in changed:
                     before, after = (list(ids(replicas.strip("[]"))) for replicas in changed["replicas"])
-                    partition.elections[-1].fields |= {"replicas_before": before, "replicas": after}
+                    election.fields |= {"replicas_before": before, "replicas_after": after}
 
     def say_changes(self, line: SourcedLine) -> None:
         """Tell elections by a KRaft controller's line of several partition change records: each that names a leader."""

@@ -131,19 +131,23 @@ class Fetchers(StoryState):
         replica.unanswered = self.add_or_count(replica.unanswered, line, "fetch_refused", leader=leader, error=error)
 
     def lost_leaders(self) -> set[int]:
-        """Tell as one entry that several brokers lost their leader, if no line says that this passed; return these leaders.
+        """Let one entry tell that several brokers lost their leader, if no line says that this passed; return these leaders.
 
-        Of one broker it may be its own fault. In logs of a restart, lines of new roles follow.
+        Of one broker it may be its own fault. In logs of a restart, lines of new roles follow. The others are marked `told`.
         """
         by_leader: dict[int, list[StoryEntry]] = defaultdict(list)
         for entry in self.entries:
-            if entry.kind == "fetch_refused" and entry.fields["leader"] is not None:
-                by_leader[entry.fields["leader"]] += [entry] if _NOT_ANSWERED.search(entry.fields["error"]) else []
+            refused = entry.kind == "fetch_refused" and entry.fields["leader"] is not None
+            if refused and _NOT_ANSWERED.search(entry.fields["error"]):
+                by_leader[entry.fields["leader"]].append(entry)
         passed = max((entry.order for entry in self.entries if entry.kind in _PASSED), default=-1)
         lost = set()
-        for leader, entries in by_leader.items():
+        for leader, of_leader in by_leader.items():
+            # What was long before is another matter.
+            latest = max(entry.order for entry in of_leader)
+            entries = [entry for entry in of_leader if latest - entry.order < 600 * SECOND]
             writers = {entry.node if entry.node is not None else entry.place for entry in entries}
-            if len(writers) > 1 and passed < max(entry.order for entry in entries):
+            if len(writers) > 1 and passed < latest:
                 lost.add(leader)
                 nodes = sorted({entry.node for entry in entries if entry.node is not None})
                 entries[0].fields |= {"lost_by": len(writers), "nodes": nodes if len(nodes) == len(writers) else []}

@@ -151,20 +151,21 @@ class Processes(StoryState):
             self.add(line, "epoch_began", line.partition, leader_epoch=epoch, offset=offset)
 
     def say_paused(self, line: SourcedLine) -> None:
-        """Note how long a full collection stopped the JVM of the file's program."""
+        """Note when and how long, in ms, a full collection stopped the JVM of the file's program."""
         fields = line.fields
         pause = float(fields["milliseconds"]) if "milliseconds" in fields else 1_000 * float(fields["seconds"])
-        self.pauses[line.file] = max(pause, self.pauses.get(line.file, 0))
+        self.pauses[line.file].append((line.order, pause))
 
     def say_session_timeout(self, line: SourcedLine) -> None:
         """Note the timeout of a session with ZooKeeper."""
         self.timeouts[line.file] = number(line.fields["timeout"])
 
     def relate_pauses(self) -> None:
-        """Add to lost sessions a pause of the JVM that is longer than the timeout, by lines of the same file."""
-        for entry in self.entries:
+        """Add to lost sessions a pause of the JVM near them that is longer than the timeout, by lines of the same file."""
+        for entry in self.entries if self.pauses else ():
             file = entry.sources[0].rpartition(":")[0]
-            pause, timeout = self.pauses.get(file, 0), self.timeouts.get(file)
+            near = [pause for order, pause in self.pauses.get(file, ()) if abs(order - entry.order) < 60 * SECOND]
+            pause, timeout = max(near, default=0), self.timeouts.get(file)
             if entry.kind == "session_expired" and timeout is not None and pause > timeout:
                 entry.fields |= {"pause": round(pause), "timeout": timeout}
 
@@ -214,12 +215,13 @@ class Processes(StoryState):
         """Tell a request that a broker could not do because of its disk or memory; others fail because of who sent them."""
         error = line.error or (line.says.text if line.says.logger == "CoreUtils" else "")
         if "java.io." in error or "java.lang.OutOfMemoryError" in error or line.says.logger == "CoreUtils":
-            self.add(replace(line, partition=None), "request_failed", error=error)
+            failed = self.add(replace(line, partition=None), "request_failed", error=error)
+            failed.marks |= {"of no request"} if line.says.logger == "CoreUtils" else set()
 
     def say_in_recovery(self, line: SourcedLine) -> None:
         """Tell of what failed just before that it was the recovery of a log, by a line of its stack trace."""
         last = self.entries[-1] if self.entries else None
-        if last is not None and last.kind == "request_failed" and "task" not in last.fields:
+        if last is not None and "of no request" in last.marks and "task" not in last.fields:
             near = last.sources[0].rpartition(":")
             if near[0] == line.file and line.number - int(near[2]) < LONGEST_TRACE:
                 last.fields["task"] = "of recovering a log as it starts"
@@ -313,7 +315,9 @@ class Processes(StoryState):
         node = self.nodes[self.key(line)]
         if node.stop is None:
             node.stop = self.add(line, "stop", clean=None)
-            node.stop.marks |= {"never ran"} if node.fatal is not None and "start" in node.fatal.marks else set()
+            # A failure of long ago is of another process.
+            failed = node.fatal is not None and "start" in node.fatal.marks and line.order - node.fatal.order < 60 * SECOND
+            node.stop.marks |= {"never ran"} if failed else set()
         return node.stop
 
     def say_fatal(self, line: SourcedLine) -> None:
@@ -655,7 +659,8 @@ class Processes(StoryState):
         # That it could not connect says more than that it is not connected.
         lost = node.disconnected.pop(peer, None)
         if lost is not None and lost.fields["times"] == 1 and line.order - lost.order < TOGETHER:
-            self.entries.remove(lost)
+            # From the end, and by identity: it is one of the last.
+            del self.entries[next(at for at in range(len(self.entries) - 1, -1, -1) if self.entries[at] is lost)]
         # Only peers of Raft matter for the quorum.
         peers = node.unreachable if "RaftManager" in line.text else node.unanswering
         fields: dict[str, object] = {"peer": peer}
@@ -679,11 +684,16 @@ class Processes(StoryState):
     def say_broker_left(self, line: SourcedLine) -> None:
         """Tell brokers that a controller counts as gone, and why, if the line says it."""
         for broker in ids(line.fields["brokers"]):
+            self.left.pop(broker, None)
             self.left[broker] = self.add(line, "broker_left", broker=broker, why=line.fields.get("why"))
 
     def _just_left(self, line: SourcedLine) -> list[StoryEntry]:
-        """Return the entries of the brokers that the controller, whose line this is, counted as gone just before."""
-        return [left for left in self.left.values() if left.node == line.node and line.order - left.order < SECOND]
+        """Return the entries of the brokers that the controller, whose line this is, counted as gone just before.
+
+        They are those of its last line about that.
+        """
+        near = [left for left in self.left.values() if left.node == line.node and line.order - left.order < SECOND]
+        return [left for left in near if left.sources[0] == near[-1].sources[0]]
 
     def say_left_announced(self, line: SourcedLine) -> None:
         """Tell of brokers that left which had not asked for a controlled shutdown: the line names those that had."""
@@ -702,7 +712,7 @@ class Processes(StoryState):
         """Tell of brokers that left that they registered again."""
         for broker in ids(line.fields["brokers"]):
             left = self.left.pop(broker, None)
-            if left is not None and line.time:
+            if left is not None and left.time and line.time:
                 left.fields["back_after"] = (line.order - left.order) // SECOND
                 join(left, line)
 

@@ -114,6 +114,9 @@ def _last_descriptions(story: Story) -> Iterator[str]:
     """Yield how partitions are by their last descriptions, if all of them are in sync there and were not before."""
     described = [entry for entry in story.entries if entry.kind == "described"]
     last = [entry for entry in described if "past" not in entry.marks]
+    # A partition whose last description has no leader has an election of none there.
+    if any(without_leader(entries) is not None for entries in story.of_partitions().values()):
+        return
     if len(last) < len(described) and last and not any(map(happened, last)):
         yield f"{ALL_IN_SYNC.removesuffix('.')}, by its last description; what follows was before."
 
@@ -138,7 +141,8 @@ def _asides(story: Story) -> Iterator[str]:
         )
         for entry in quiet[:MOST_EVENTS]
     )
-    yield from (f"{entry_sentence(entry)}." for entry in story.entries if entry.kind == "broker_left")
+    left = [entry for entry in story.entries if entry.kind == "broker_left"]
+    yield from (f"{entry_sentence(entry)}." for entry in left[:MOST_EVENTS])
     yield from (
         f"{entry_sentence(entry)}. Where it goes on, restart that broker; no record is lost by it."
         for entry in story.entries
@@ -385,8 +389,9 @@ def _partitions(story: Story) -> Iterator[str]:
         more = f"; and {len(events) - MOST_EVENTS} more" if len(events) > MOST_EVENTS else ""
         says = f"{'; '.join(entry_sentence(entry) for entry in _telling(events))}{more}."
         alike[says, *(_SOURCE.sub("", step) for step in story.steps.get(name, ()))].append(name)
+    # One of a partition is told with that.
     for entry in story.entries:
-        if "lost_by" in entry.fields:
+        if "lost_by" in entry.fields and entry.partition is None:
             yield from _with_step(entry)
     by_name = story.of_partitions()
     leaderless = [name for name, _ in eventful if without_leader(by_name[name]) is not None]
@@ -401,7 +406,9 @@ def _partitions(story: Story) -> Iterator[str]:
     if untold:
         yield f"... and {untold:,} more partitions; `tidegauge story` lists all of them."
     process = [
-        entry for entry in story.entries if entry.partition is None and happened(entry) and "lost_by" not in entry.fields
+        entry
+        for entry in story.entries
+        if entry.partition is None and happened(entry) and "lost_by" not in entry.fields and "told" not in entry.marks
     ]
     # What goes on for long has many entries, and does not say why.
     process.sort(key=lambda entry: entry.kind in ("quorum", "unreachable", "broker_left", "session_expired"))
@@ -423,7 +430,10 @@ def _numbers(names: Sequence[str]) -> str:
         topic, _, number = name.rpartition("-")
         numbers[topic].append(number)
     others = f"; and {len(numbers) - MOST_NAMES:,} more topics" if len(numbers) > MOST_NAMES else ""
-    listed = "; ".join(f"{topic} {', '.join(of_topic[:100])}" for topic, of_topic in list(numbers.items())[:MOST_NAMES])
+    listed = "; ".join(
+        f"{topic} {', '.join(of_topic[:100])}{' and more' if len(of_topic) > 100 else ''}"
+        for topic, of_topic in list(numbers.items())[:MOST_NAMES]
+    )
     return f"{listed}{others}"
 
 
@@ -510,7 +520,7 @@ _SENTENCES: Mapping[str, Callable[[_Subject], str]] = {
     "session_expired": lambda e: (
         f"{'a client of ZooKeeper' if 'any client' in e.entry.marks else e.who} lost its session with ZooKeeper"
         + (
-            f"; in these lines a full garbage collection took {e.fields['pause']:,} ms, and a session ends after "
+            f"; near that a full garbage collection took {e.fields['pause']:,} ms, and a session ends after "
             f"{e.fields['timeout']:,}"
             if "pause" in e.fields
             else ""
@@ -633,8 +643,8 @@ _SENTENCES: Mapping[str, Callable[[_Subject], str]] = {
         + (", as its topic was deleted" if "deletion" in e.entry.marks else "")
         + (", which its line calls UNCLEAN" if e.fields["clean"] is None and "called unclean" in e.entry.marks else "")
         + (
-            f"; its replicas went from {e.fields['replicas_before']} to {e.fields['replicas']} in the same line"
-            if "replicas_before" in e.fields
+            f"; its replicas went from {e.fields['replicas_before']} to {e.fields['replicas_after']} in the same line"
+            if "replicas_after" in e.fields
             else ""
         )
     ),
@@ -801,11 +811,7 @@ def _election(fields: dict[str, object]) -> str:
             f"it is new and got no leader, as {assigned} that it was assigned to {'none ' * ('assigned' in fields)}ran{runs}"
         )
     if fields["leader"] == NO_LEADER:
-        empty = (
-            ", and its ISR was empty, as unclean election is allowed for it"
-            if {"replicas", "replicas_before"} & fields.keys() == {"replicas"}
-            else ""
-        )
+        empty = ", and its ISR was empty, as unclean election is allowed for it" if "replicas" in fields else ""
         return f"no leader was left{epoch}{empty}"
     stops = f", as broker {fields['stops']} was to stop" if "stops" in fields else ""
     clean = {True: " cleanly", False: " UNCLEANLY", None: ""}[fields["clean"]]  # type: ignore[index]

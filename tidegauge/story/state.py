@@ -230,10 +230,10 @@ class StoryState:
         self.away: dict[int, list[StoryEntry]] = defaultdict(list)
         # By broker, that the controller counts it as gone; by topic, its deletion that has begun.
         self.left: dict[int, StoryEntry] = {}
-        # By file, the longest full collection of its JVM, in ms, and the timeout of its ZooKeeper session.
-        self.pauses: dict[str, float] = {}
-        self.timeouts: dict[str, int] = {}
         self.deletions: dict[str, StoryEntry] = {}
+        # By file, the full collections of its JVM (time, ms), and the timeout of its ZooKeeper session.
+        self.pauses: dict[str, list[tuple[int, float]]] = defaultdict(list)
+        self.timeouts: dict[str, int] = {}
 
     def add(self, line: SourcedLine, kind: str, partition: str | None = None, **fields: Any) -> StoryEntry:
         """Add an entry of a line's node and time, and return it; without a partition it is about the node."""

@@ -170,7 +170,7 @@ _PROCESS: tuple[Row, ...] = (
     ("broker-left", "Fencing broker ", r"(?P<brokers>\d+)(?: at epoch \d+)? because (?P<why>its session has timed out)", "", ("2.8", None), "ReplicationControlManager"),
     ("stop-announced", "Shutting down broker ", r"(?P<broker>\d+)\b", r"\[Controller (?:id=)?\d+\]:? $", (None, "3.9"), "KafkaController"),
     ("left-announced", "from list of shutting down brokers", "", r"Removed (?:[A-Za-z]{1,20}\()?(?P<brokers>[\d, ]*)\)? $", (None, "3.9"), "KafkaController"),
-    ("left-leading", "nvoking state change to OfflinePartition for partitions ", r"(?= ?(?:\(|$))", "", (None, "1.0"), "PartitionStateMachine"),
+    ("left-leading", "nvoking state change to OfflinePartition for partitions ", r"(?= ?\()", "", (None, "1.0"), "PartitionStateMachine"),
     ("broker-came", "Newly added brokers: ", r"(?P<brokers>\d+(?:,\d+)*), deleted brokers: ", "", (None, "3.9"), "KafkaController, ReplicaStateMachine"),
     ("broker-left", "Broker failure callback for ", r"(?P<brokers>\d[\d,]*)", "", (None, "3.9"), "KafkaController"),
     ("not-deleted", "Exception in kafka-delete-logs thread", r"(?:\.: (?P<error>\S+))?", "", ("0.10.2", None), "LogManager"),

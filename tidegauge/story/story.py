@@ -245,7 +245,8 @@ class _Teller(Processes, Truncations, Elections, Fetchers):
 
     def take(self, line: SourcedLine) -> None:
         """Add what a line says to the story; the log of the metadata is no partition of it."""
-        if line.partition == METADATA_LOG:
+        # Where a dump of it begins, the one before it has ended.
+        if line.partition == METADATA_LOG and line.says.kind != "dumped-segment":
             return
         self.releases.note(line)
         if self.away:

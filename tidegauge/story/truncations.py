@@ -390,6 +390,10 @@ class Truncations(StoryState):
         if line.partition is None:
             return
         replica, base = self.replica_of(line), number(line.fields["base"])
+        # A truncation deletes the segments behind it by the same lines (Log#truncateTo), after file.delete.delay.ms.
+        truncated = replica.truncation
+        if truncated is not None and line.order - truncated.order < 120 * SECOND and base >= (truncated.fields["to"] or 0):
+            return
         if replica.deleted_segments is None:
             replica.deleted_segments = self.add(line, "segments_deleted", line.partition, segments=[])
         segments = replica.deleted_segments.fields["segments"]

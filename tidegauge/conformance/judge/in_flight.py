@@ -236,9 +236,9 @@ def restore_pair(st: s.State, p: int, repeated: int) -> None:
     """Restore row `p` after a copy was judged as if it were in flight; `repeated` is what copy_kind returned.
 
     Of a copy that cannot be told from the request in flight (AGAIN) the row has either response: which of the two arrives is
-    open, and the caller has set KIND to AMBIGUOUS.
+    open, and the caller has set KIND to AMBIGUOUS, but where the follower is not observed.
     """
-    # Of two responses nobody takes a refusal over: the follower can only get the first one, so the row has that again.
+    # There, of two responses nobody takes a refusal over: it can only get the first one, so the row has that again.
     # The columns from REMOTE on are what the leader recorded of its follower, which a copy does change: these stay.
     if repeated == LATE or (repeated == AGAIN and st[p, s.KIND] == s.REFUSED):
         for k in range(s.REMOTE):

@@ -362,7 +362,7 @@ class ProcessRun:
         for step in sorted((step for step in changing if step.run == self.number), key=lambda step: step.place):
             before = self._epochs.setdefault(step.tp, [(-1, None)])[-1][1]
             # A replica that starts has read no metadata, even if one of that name was there before.
-            epoch = None if step.name == "Start" else step.fields.get("leader_epoch")
+            epoch = None if step.name == "Start" else step.fields.get("leader_epoch", before)
             if epoch != before:
                 self._epochs[step.tp].append((step.line_index, epoch if isinstance(epoch, int) else None))
 

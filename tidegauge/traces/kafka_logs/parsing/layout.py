@@ -440,8 +440,11 @@ _WRITER = re.compile(
     r"/?(?=[^A-Za-z]{0,40}[A-Za-z])[\w.\-]{1,60}(?:/[\w.\-]{1,60}){0,9}|(?=\d{0,40}[A-Za-z])[\w.\-]{2,60} [\w.\-]{2,60}"
 )
 """A name, a path of some folders, or two names, such as a pod and a container: with a letter in the first one."""
-_FILE = re.compile(r"(?<=[^/])/[^/]*\.(?:log|out|txt)[\w.\-]{0,40}$")
-"""The last part of a path if it is a file: its folder is the writer."""
+_FILE = re.compile(
+    r"(?<=[^/])/(?:server|state-change|controller|kafka|kafka-request|kafka-authorizer|kafkaServer|log-cleaner|request)"
+    r"\.(?:log|out)[\w.\-]{0,40}$"
+)
+"""The last part of a path if it is a file as Kafka calls it: its folder is the writer. Others may be one for each node."""
 
 
 def _prefixed(text: str) -> Inner | None:

@@ -1565,7 +1565,7 @@ TRUNCATED = (
 
 
 @pytest.mark.parametrize(
-    ("lines", "told", "never"),
+    ("lines", "expected", "absent"),
     [
         # What one line says of an election is of that one, however many more lines of others come behind.
         ((CHANGED.format(1, REPLACED[0]), CHANGED.format(1, REPLACED[1]), CHANGED.format(3, REPLACED[0])),
@@ -1580,10 +1580,10 @@ TRUNCATED = (
         (TRUNCATED, "truncated to 50", "retention"),
     ],
 )  # fmt: skip
-def test_a_line_says_no_more_than_it_does(telling: Telling, lines: tuple[str, ...], told: str, never: str) -> None:
+def test_a_line_says_no_more_than_it_does(telling: Telling, lines: tuple[str, ...], expected: str, absent: str) -> None:
     text = "\n".join(headline(telling(dated(*lines)))) + story_text(telling(dated(*lines)))
-    assert told in text
-    assert never not in text
+    assert expected in text
+    assert absent not in text
 
 
 def test_of_two_brokers_that_left_one_after_the_other_only_the_second_had_not_asked(telling: Telling) -> None:

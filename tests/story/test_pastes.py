@@ -1199,16 +1199,6 @@ def test_a_topic_of_which_a_grep_left_only_its_creation_is_told_with_its_offset(
     assert any("give the whole dump" in line for line in headline(story))
 
 
-def test_high_watermarks_that_rise_one_by_one_are_one_entry(telling: Telling) -> None:
-    rose = (
-        "DEBUG [Partition x-2 broker=1] High watermark updated from (offset={}, segment=[16:76938]) to (offset={}, "
-        "segment=[16:78032]) (kafka.cluster.Partition)"
-    )
-    story = telling(dated(rose.format(88, 89), rose.format(89, 90)))
-    assert (only(story, "high_watermark_rose")["from"], only(story, "high_watermark_rose")["to"]) == (88, 90)
-    assert any("rose from 88 to 90 in 2 steps" in line for line in headline(story))
-
-
 def test_a_process_without_voters_in_its_configuration_is_told_what_to_set(telling: Telling) -> None:
     error = (
         'Exception in thread "main" org.apache.kafka.common.config.ConfigException: If using process.roles, either '
@@ -1530,14 +1520,6 @@ def test_records_that_a_consumer_cannot_read_are_to_be_compared(telling: Telling
 def test_a_file_system_that_maps_no_files_is_named(telling: Telling) -> None:
     failed = "ERROR Error while creating log for x-0 in dir /var/lib/kafka/data (kafka.server.LogDirFailureChannel)"
     assert any("can map files" in x for x in headline(telling(dated(failed, "java.io.IOException: Invalid argument"))))
-
-
-def test_raises_of_the_high_watermark_are_read_in_excerpts_only(telling: Telling) -> None:
-    """A broker at DEBUG prints as many as it has appends: of its whole log they would be told for nothing."""
-    rose = "DEBUG [Partition x-2 broker=1] High watermark updated from (offset={}, s) to (offset={}, s) (kafka.cluster.X)"
-    lines = dated(*(rose.format(at, at + 1) for at in range(3)))
-    assert [entry.kind for entry in telling(lines).entries] == ["high_watermark_rose"]
-    assert telling(lines + dated(*["INFO x (kafka)"] * 8000)).entries == []
 
 
 TOPIC_ID = "HhPpDbsLQCqkVYGkSVHmWA"

@@ -114,17 +114,7 @@ _PLACES = {id(row): place for place, row in enumerate(STATEMENTS)}
 _OF_EXCEPTIONS = ("Exception: ", "Error: ", "NullPointerException")
 
 
-def _needles(of_excerpts: frozenset[str]) -> str:
-    """Return a pattern for the texts of statements.py but those of these kinds, and of exceptions that are read alone."""
-    texts = [*(row.text for row in STATEMENTS if row.kind not in of_excerpts), *_OF_EXCEPTIONS]
-    return "|".join(map(re.escape, dict.fromkeys(texts)))
-
-
-_EXCERPT = 1 << 18
-"""Bytes of a file up to which it is taken for an excerpt."""
-NEEDLES = _needles(frozenset())
-_NEEDLES_OF_LOGS = _needles(frozenset({"rose"}))
-"""Without what only excerpts are read for: a leader prints each raise of its high watermark at DEBUG."""
+NEEDLES = "|".join(re.escape(text) for text in dict.fromkeys([*(row.text for row in STATEMENTS), *_OF_EXCEPTIONS]))
 _ERRORS = r"\b(?:ERROR|FATAL)\b"
 _OF_A_NODE = re.compile(
     r"\bstate\.change\.logger\b"
@@ -274,7 +264,7 @@ def read_file(path: Path, label: str, problems: list[Problem], selection: Select
             # Ids that the first lines name, whether they say something or not: a broker prints its own as it starts.
             for number, text in enumerate(file.head, 1):
                 _note_ids(text, _writer(text, date_of(text)[0], number, file), file)
-        lines, count = _lines_of(block, NEEDLES if file.lines == 0 and len(block) <= _EXCERPT else _NEEDLES_OF_LOGS)
+        lines, count = _lines_of(block)
         # Where the last line that says something ended in the block.
         ended = 0
         for number, text, end, speaks in lines:
@@ -317,12 +307,12 @@ class _BlockLine(NamedTuple):
     speaks: bool
 
 
-def _lines_of(block: bytes, needles: str) -> tuple[list[_BlockLine], int]:
-    """Return the lines of a block that match `needles` or are errors, and the number of all its lines."""
-    begins, ends, matching = lines_matching(block, f"{needles}|{_ERRORS}")
+def _lines_of(block: bytes) -> tuple[list[_BlockLine], int]:
+    """Return the lines of a block that have a text of statements.py or are errors, and the number of all its lines."""
+    begins, ends, matching = lines_matching(block, f"{NEEDLES}|{_ERRORS}")
     numbers = np.flatnonzero(matching).tolist()
     raw = [block[begins[at] : ends[at]] for at in numbers]
-    speaking = lines_matching(b"\n".join(raw), needles)[2].tolist() if raw else []
+    speaking = lines_matching(b"\n".join(raw), NEEDLES)[2].tolist() if raw else []
     return [
         _BlockLine(number, text.decode("utf-8", "replace").rstrip("\r"), int(ends[number]), speaks)
         for number, text, speaks in zip(numbers, raw, speaking, strict=True)

@@ -31,7 +31,6 @@ _ORDINARY = {
     **dict.fromkeys(("start", "loaded", "broker_unfenced", "metadata_empty"), "starts"),
     "stop": "stops",
     "topic_created": "creations",
-    "high_watermark_rose": "high watermarks that rise",
     "metadata_dumped": "descriptions",
     **dict.fromkeys(
         ("leader", "follower", "role_kept", "elected", "epoch_began", "truncated", "isr_changed", "controller", "quorum"),
@@ -167,7 +166,7 @@ def _asides(story: Story) -> Iterator[str]:
     yield from (f"{entry_sentence(entry)}." for entry in story.entries if entry.kind == "metadata_dumped")
     yield from _created(story)
     # Where nothing else is told, what goes on as it should is an answer, too.
-    if all(entry.kind in ("high_watermark_rose", "role_kept") for entry in story.entries):
+    if all(entry.kind == "role_kept" for entry in story.entries):
         yield from (f"{entry.partition}: {entry_sentence(entry)}." for entry in story.entries[:MOST_EVENTS])
     retention = [entry for entry in story.entries if entry.kind == "retention"]
     yield from (f"{entry.partition}: {entry_sentence(entry)}." for entry in retention[:MOST_EVENTS])
@@ -686,10 +685,6 @@ _SENTENCES: Mapping[str, Callable[[_Subject], str]] = {
     "epochs_conflict": lambda e: f"{e.who} was given leader epochs out of order{_times(e.fields)}",
     "topic_id_mismatch": lambda e: (
         f"{e.who} has the log of topic id {e.fields['topic_id']} and was sent {e.fields['received']}{_times(e.fields)}"
-    ),
-    "high_watermark_rose": lambda e: (
-        f"the high watermark of {e.who}, which led, rose from {e.fields['from']} to {e.fields['to']}"
-        + (f" in {e.fields['times']} steps" if e.fields["times"] > 1 else "")
     ),
     "role_kept": lambda e: (
         f"{e.who} went on to follow {_leader(e.fields['leader'])} in epoch {e.fields['leader_epoch']}{_isr(e.fields['isr'])}"

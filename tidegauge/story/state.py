@@ -99,7 +99,6 @@ class ReplicaStory:
     retained: StoryEntry | None = None
     retention: SourcedLine | None = None
     """The last line that gave the limit by which a segment was deleted."""
-    rose: StoryEntry | None = None
     follower_again: StoryEntry | None = None
     untiered: StoryEntry | None = None
     uncopied: StoryEntry | None = None

@@ -241,7 +241,6 @@ _LOG: tuple[Row, ...] = (
     ("truncated-fully", "Truncate fully and start at offset ", r"(?P<to>\d+)", "", (None, "3.9"), "Log, UnifiedLog"),
     ("truncated-fully", "Truncate and start at offset ", r"(?P<to>\d+)", "", ("1.0", None), "Log, UnifiedLog"),
     ("truncation-reported", "performed a truncation on topicPartition=", rf"{TP} during leaderEpoch=(?P<leader_epoch>-?\d++)(?>.*?targetOffset=)(?P<to>\d+)\. The previousLogEndOffset=(?P<from>\d+) and the newLogEndOffset=\d+, (?>.*?After truncation the highWatermark=)(?P<high_watermark>\d+)", r"brokerId=(?P<node>\d+) $", (None, None), "Partition of LinkedIn"),
-    ("rose", "High watermark updated from ", rf"{_FROM_TO}", "", ("2.4", None), "Partition"),
     ("fell", "Non-monotonic update of high watermark from ", _FROM_TO, "", ("2.7", None), "Log, UnifiedLog"),
     ("segments-missing", "Deleting all segments because logEndOffset (", r"(?P<log_end>\d+)\) .{0,4}smaller than logStartOffset \(?(?P<log_start>\d+)", "", ("2.2", None), "Log, LogLoader"),
     ("records-deleted", "ncremented log start offset to ", r"(?P<to>\d+) due to client delete records request", "", ("2.6", None), "Log, UnifiedLog"),

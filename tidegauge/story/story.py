@@ -35,7 +35,7 @@ from tidegauge.traces.problems import Problem
 
 QUIET = frozenset(
     {"leader", "follower", "loaded", "start", "stop", "retention", "broker_unfenced", "metadata_empty", "segment_dumped"}
-    | {"role_kept", "metadata_dumped", "topic_created", "high_watermark_rose"}
+    | {"role_kept", "metadata_dumped", "topic_created"}
     | {"log_deleted", "segments_deleted", "epoch_began"}
 )
 """Kinds that every healthy broker has: a partition with nothing else had nothing happen."""

@@ -304,15 +304,6 @@ class Truncations(StoryState):
                 relate(truncation)
             join(truncation, line)
 
-    def say_rose(self, line: SourcedLine) -> None:
-        """Tell a high watermark that rises: one entry for all lines of which each begins where the one before ended."""
-        replica = self.replica_of(line)
-        before, after = number(line.fields["from"]), number(line.fields["to"])
-        if replica.rose is None or replica.rose.fields["to"] != before:
-            replica.rose = self.add(line, "high_watermark_rose", line.partition, **{"from": before}, to=after, times=0)
-        replica.rose.fields |= {"to": after, "times": replica.rose.fields["times"] + 1}
-        join(replica.rose, line)
-
     def say_dumped_segment(self, line: SourcedLine) -> None:
         """Note of which partition the segment is whose dump begins here, and tell what it has if nothing in it is odd."""
         self.dumped[line.file] = line.partition

@@ -266,21 +266,8 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
             "let another replica come into the ISR, or start the one that is in it, before this broker stops: until it runs "
             "again nobody leads; nothing is lost by that"
         )
-    described = next((entry for entry in reversed(entries) if entry.kind == "described"), None)
-    described = None if last is not None else described
-    # Those that later lines show to run again are not missing.
-    missing = [] if described is None else {*described.fields["replicas"]} - {*described.fields["isr"]}
-    missing = sorted({*missing} - {*described.fields.get("back", ())}) if described is not None else []
-    alone = described is not None and described.fields["isr"] == [described.fields["leader"]]
-    if missing and described is not None and alone and "leader lost" in described.marks:
-        steps.append(
-            f"delete nothing on broker {described.fields['leader']}: what it has of this partition, no other one surely has"
-        )
-    elif missing and not any(entry.kind == "isr_changed" for entry in entries):
-        steps.append(
-            f"see that {_nodes(missing)} {'runs' if len(missing) == 1 else 'run'}; else look into the server.log of the "
-            "leader: `Shrinking ISR` says since when a replica is not in sync"
-        )
+    if last is None:
+        steps += _described(entries)
     steps += [
         f"restart broker {entry.node} if this goes on: what it knows of its partitions is not what ZooKeeper has"
         for entry in entries
@@ -300,6 +287,23 @@ def steps_for_partition(entries: Sequence[StoryEntry]) -> list[str]:
     return list(dict.fromkeys(steps))
 
 
+def _described(entries: Sequence[StoryEntry]) -> list[str]:
+    """Return what to do about replicas that the last description of a partition shows not in sync."""
+    described = next((entry for entry in reversed(entries) if entry.kind == "described"), None)
+    if described is None:
+        return []
+    fields = described.fields
+    # Those that later lines show to run again are not missing.
+    missing = sorted({*fields["replicas"]} - {*fields["isr"], *fields.get("back", ())})
+    if missing and fields["isr"] == [fields["leader"]] and "leader lost" in described.marks:
+        return [f"delete nothing on broker {fields['leader']}: what it has of this partition, no other one surely has"]
+    if missing and not any(entry.kind == "isr_changed" for entry in entries):
+        run = "runs" if len(missing) == 1 else "run"
+        says = "`Shrinking ISR` says since when a replica is not in sync"
+        return [f"see that {_nodes(missing)} {run}; else look into the server.log of the leader: {says}"]
+    return []
+
+
 def _is_new(election: StoryEntry) -> bool:
     """Return whether a leader was none of the replicas before the line that elected it."""
     leader, before, after = (election.fields[name] for name in ("leader", "replicas_before", "replicas_after"))
@@ -309,7 +313,8 @@ def _is_new(election: StoryEntry) -> bool:
 def without_leader(entries: Sequence[StoryEntry]) -> StoryEntry | None:
     """Return the entry by which nobody leads a partition at the end of its `entries`; None if somebody does.
 
-    Nobody does if the last entry about a leader is an election of none, unless the topic was being deleted.
+    Nobody does if the last entry about a leader is an election of none, unless the topic was being deleted, or the
+    line shows how it was before (mark `past`).
     """
     last = next((entry for entry in reversed(entries) if entry.kind in ("elected", "leader", "described")), None)
     if last is None or last.kind != "elected" or last.fields["leader"] != NO_LEADER or last.marks & {"deletion", "past"}:

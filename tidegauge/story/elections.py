@@ -46,19 +46,9 @@ _CHANGE_RECORD = re.compile(
     r"(?=[^()]*?\bleader=(?P<leader>-?\d+))(?=(?:[^()]*?\bleaderRecoveryState=(?P<recovery>-?\d+))?)"
 )
 _IN_A_LIST = re.compile(TP_IN_A_LIST)
-_SHOWS_RUNNING = frozenset(
-    {
-        "started",
-        "follower",
-        "isr-accepted",
-        "expand",
-        "controller-isr",
-        "truncating-to-epoch",
-        "truncating-to-high-watermark",
-    }
-)
+_OF_AN_ISR = frozenset({"isr-accepted", "expand", "controller-isr"})
+_SHOWS_RUNNING = _OF_AN_ISR | {"started", "follower", "truncating-to-epoch", "truncating-to-high-watermark"}
 """Kinds of lines that show a broker which runs: the node, the leader, or those of an ISR (_OF_AN_ISR)."""
-_OF_AN_ISR = ("isr-accepted", "expand", "controller-isr")
 _OFFLINE = re.compile(rf"(?<![A-Za-z0-9._\-*]){ANY_TP} -> OfflinePartition")
 _SENT_ISR = re.compile(r"\b(?:ISR \[|isr=List\(|isr=\[)([\d, ]*)")
 _BROKERS_LINES = ("received", "recovering")
@@ -305,11 +295,10 @@ class Elections(StoryState):
         version: int | None = None,
         clean: bool | None = None,
     ) -> StoryEntry:
-        """Tell an election, or add the line to the entry of it, as several nodes may print it; return the entry. None: the
-        line does not say.
+        """Tell an election, or add the line to the entry of it, as several nodes may print it; return the entry.
 
         `leader` may be NO_LEADER; `isr` and `version` are those of the election. Whether it was clean follows, where the
-        line does not say, from the ISR before it, if that is of the version before.
+        line does not say (None), from the ISR before it, if that is of the version before.
         """
         partition = self.partitions[str(line.partition)]
         # The last one of this leader, and of this epoch if the line has one.

@@ -136,14 +136,14 @@ class Processes(StoryState):
             join(last, line)
             return
         self.nodes[self.key(line)].expired = entry = self.add(replace(line, node=None), "session_expired")
-        near = self.nodes[self.key(line)].of_broker
+        near = self.nodes[self.key(line)].broker_seen
         if near is None or line.order - near > TOGETHER:
             entry.marks.add("any client")
 
     def say_epoch_updated(self, line: SourcedLine) -> None:
         """Tell where a leader epoch begins in a log; only a broker prints that: a session lost near it is its."""
         node = self.nodes[self.key(line)]
-        node.of_broker = line.order
+        node.broker_seen = line.order
         if node.expired is not None and line.order - node.expired.order < TOGETHER:
             node.expired.marks.discard("any client")
         if line.partition is not None:

@@ -112,8 +112,6 @@ _LIST_ITEM = re.compile(r"[ *_>\-]{0,6}\d{1,3}[.)] ")
 
 _PLACES = {id(row): place for place, row in enumerate(STATEMENTS)}
 _OF_EXCEPTIONS = ("Exception: ", "Error: ", "NullPointerException")
-
-
 NEEDLES = "|".join(re.escape(text) for text in dict.fromkeys([*(row.text for row in STATEMENTS), *_OF_EXCEPTIONS]))
 _ERRORS = r"\b(?:ERROR|FATAL)\b"
 _OF_A_NODE = re.compile(

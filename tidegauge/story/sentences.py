@@ -31,17 +31,14 @@ _ORDINARY = {
     **dict.fromkeys(("start", "loaded", "broker_unfenced", "metadata_empty"), "starts"),
     "stop": "stops",
     "topic_created": "creations",
-    "metadata_dumped": "descriptions",
+    **dict.fromkeys(("described", "segment_dumped", "metadata_dumped", "quorum_status"), "descriptions"),
     **dict.fromkeys(
         ("leader", "follower", "role_kept", "elected", "epoch_began", "truncated", "isr_changed", "controller", "quorum"),
         "leader changes",
     ),
     "metadata_behind": "waits for the quorum",
-    "quorum_status": "descriptions",
-    "retention": "retention",
+    **dict.fromkeys(("retention", "segments_deleted"), "retention"),
     "log_deleted": "deletions",
-    "segments_deleted": "retention",
-    **dict.fromkeys(("described", "segment_dumped"), "descriptions"),
     "reassignment": "reassignments",
 }
 """Kinds that may be of nothing but the ordinary, and what a sentence calls them."""
@@ -122,31 +119,23 @@ def _last_descriptions(story: Story) -> Iterator[str]:
 
 def _asides(story: Story) -> Iterator[str]:
     """Yield sentences on what looks bad in the lines and is part of ordinary starts and leader changes."""
+    of_kind: dict[str, list[StoryEntry]] = defaultdict(list)
+    for entry in story.entries:
+        of_kind[entry.kind].append(entry)
     # Starts after an unclean stop.
-    starts = [entry for entry in story.entries if entry.kind == "start" and entry.fields["clean"] is False]
-    yield from (f"{entry_sentence(entry)}. No line says that records were cut." for entry in starts[:MOST_EVENTS])
+    unclean = [entry for entry in of_kind["start"] if entry.fields["clean"] is False]
+    yield from _first(unclean, " No line says that records were cut.")
     # Nodes that waited for the KRaft quorum (mark `ended`: no longer), and what --describe --status says of that.
     quiet = [
         entry
         for entry in story.entries
         if entry.kind == "quorum_status" or (entry.kind == "metadata_behind" and "ended" not in entry.marks)
     ]
-    yield from (
-        f"{entry_sentence(entry)}."
-        + (
-            " Every start prints that until the quorum has a leader; it is a fault where it goes on."
-            if "times" in entry.fields
-            else ""
-        )
-        for entry in quiet[:MOST_EVENTS]
-    )
-    left = [entry for entry in story.entries if entry.kind == "broker_left"]
-    yield from (f"{entry_sentence(entry)}." for entry in left[:MOST_EVENTS])
-    yield from (
-        f"{entry_sentence(entry)}. Where it goes on, restart that broker; no record is lost by it."
-        for entry in story.entries
-        if entry.kind == "controller_conflict"
-    )
+    for entry in quiet[:MOST_EVENTS]:
+        waits = " Every start prints that until the quorum has a leader; it is a fault where it goes on."
+        yield from _first([entry], waits if "times" in entry.fields else "")
+    yield from _first(of_kind["broker_left"])
+    yield from _first(of_kind["controller_conflict"], " Where it goes on, restart that broker; no record is lost by it.")
     # Controllers that resigned, and nodes that led the quorum or knew no leader.
     resigned = [
         entry
@@ -154,28 +143,30 @@ def _asides(story: Story) -> Iterator[str]:
         if (entry.kind == "controller" and not entry.fields["active"])
         or (entry.kind == "quorum" and entry.fields["leader"] in (None, entry.node) and entry.node is not None)
     ]
-    yield from (f"{entry_sentence(entry)}. No record is lost by that." for entry in resigned[:MOST_EVENTS])
-    yield from (
-        f"{entry_sentence(entry)}. That is the first start of a new cluster; of one that had topics, its metadata is gone: "
-        "see that the right volume is mounted, and format nothing."
-        for entry in story.entries
-        if entry.kind == "metadata_empty"
+    yield from _first(resigned, " No record is lost by that.")
+    yield from _first(
+        of_kind["metadata_empty"],
+        " That is the first start of a new cluster; of one that had topics, its metadata is gone: see that the right volume "
+        "is mounted, and format nothing.",
     )
-    dumped = [entry for entry in story.entries if entry.kind == "segment_dumped"]
-    yield from (f"{entry.partition}: {entry_sentence(entry)}." for entry in dumped[:MOST_EVENTS])
-    yield from (f"{entry_sentence(entry)}." for entry in story.entries if entry.kind == "metadata_dumped")
+    yield from _first(of_kind["segment_dumped"])
+    yield from _first(of_kind["metadata_dumped"])
     yield from _created(story)
     # Where nothing else is told, what goes on as it should is an answer, too.
     if all(entry.kind == "role_kept" for entry in story.entries):
-        yield from (f"{entry.partition}: {entry_sentence(entry)}." for entry in story.entries[:MOST_EVENTS])
-    retention = [entry for entry in story.entries if entry.kind == "retention"]
-    yield from (f"{entry.partition}: {entry_sentence(entry)}." for entry in retention[:MOST_EVENTS])
-    segments = [entry for entry in story.entries if entry.kind == "segments_deleted"]
-    yield from (f"{entry.partition}: {entry_sentence(entry)}." for entry in segments[:MOST_EVENTS])
-    completed = sorted({str(entry.partition) for entry in story.entries if entry.kind == "reassignment"})
+        yield from _first(of_kind["role_kept"])
+    yield from _first(of_kind["retention"])
+    yield from _first(of_kind["segments_deleted"])
+    completed = sorted({str(entry.partition) for entry in of_kind["reassignment"]})
     if completed:
         yield f"{_names(completed)}: {'its reassignment' if len(completed) == 1 else 'their reassignments'} completed."
     yield from _refusals(story)
+
+
+def _first(entries: Sequence[StoryEntry], more: str = "") -> Iterator[str]:
+    """Yield the sentence of each of the first MOST_EVENTS entries, and `more` behind it."""
+    for entry in entries[:MOST_EVENTS]:
+        yield f"{f'{entry.partition}: ' if entry.partition else ''}{entry_sentence(entry)}.{more}"
 
 
 def _created(story: Story) -> Iterator[str]:
@@ -448,12 +439,10 @@ def eventful_partitions(story: Story) -> list[tuple[str, list[StoryEntry]]]:
     Those with losses come first, then those without a leader, Kafka's own topics last.
     """
     lossy = {loss.partition for loss in story.losses}
-    eventful = [
-        (name, events)
-        for name, entries in story.of_partitions().items()
-        if (events := [entry for entry in entries if happened(entry)])
-    ]
     by_name = story.of_partitions()
+    eventful = [
+        (name, events) for name, entries in by_name.items() if (events := [entry for entry in entries if happened(entry)])
+    ]
     # A partition that nobody leads comes before those of which a replica is away.
     return sorted(
         eventful,

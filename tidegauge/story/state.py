@@ -167,7 +167,7 @@ class NodeStory:
     quorum: StoryEntry | None = None
     too_few: StoryEntry | None = None
     contended: StoryEntry | None = None
-    of_broker: int | None = None
+    broker_seen: int | None = None
     """When a line was printed that only a broker prints."""
     unfenced: StoryEntry | None = None
     fenced: StoryEntry | None = None

@@ -323,15 +323,16 @@ class Truncations(StoryState):
 
     def say_dumped_quorum(self, line: SourcedLine) -> None:
         """Tell what the dump of the metadata log says of the quorum: the last kraft.version, and the last voters."""
-        of_quorum: dict[str, object] = (
-            {"kraft_version": optional(line, "kraft_version")} if "kraft_version" in line.fields else {}
-        )
+        of_quorum: dict[str, object] = {}
+        if "kraft_version" in line.fields:
+            of_quorum["kraft_version"] = number(line.fields["kraft_version"])
         voters = _VOTER.findall(line.fields.get("voters", ""))
         of_quorum |= {"voters": list(map(int, voters))} if voters else {}
         if not of_quorum:
             return
-        dump = self.metadata_dumps.get(line.file)
-        dump = self.metadata_dumps[line.file] = dump if dump is not None else self._metadata_dumped(line)
+        if line.file not in self.metadata_dumps:
+            self.metadata_dumps[line.file] = self._metadata_dumped(line)
+        dump = self.metadata_dumps[line.file]
         dump.fields |= of_quorum
         join(dump, line)
 

@@ -53,6 +53,16 @@ def walked(seed: int, profile: Profile) -> tuple[list[ControlledCluster], list[L
     return path, labels
 
 
+def path_of(labels: list[Label]) -> list[ControlledCluster]:
+    """The states that these labels lead through, from the first one of a partition of two replicas."""
+    path = [initial_controlled_cluster(ControlBounds((0, 1), 2), ELR)]
+    for label in labels:
+        after = take_label(path[-1], label)
+        assert after is not None
+        path.append(after)
+    return path
+
+
 def broken(traces: list[Trace]) -> set[str]:
     return {failure.rule for one in traces for failure in judge(to_columns([one], one.config), one.config).failures}
 
@@ -79,11 +89,7 @@ def test_a_life_of_the_topic_is_a_trace() -> None:
         *(("LeaderAppend", 0), ("Delete",), ("Create", (0, 1)), ("DeleteReplica", 1), ("BecomeFollower", 1)),
         *(("DeleteReplica", 0), ("BecomeLeader", 0), ("LeaderAppend", 0)),
     ]
-    path = [initial_controlled_cluster(ControlBounds((0, 1), 2), ELR)]
-    for label in labels:
-        after = take_label(path[-1], label)
-        assert after is not None
-        path.append(after)
+    path = path_of(labels)
     first, second = traces_of_controlled(path, labels, "lives", "impl")
     assert (first.name, second.name, first.tp, second.tp) == ("lives", "lives-1", "model-0", "model-0.1")
     assert [(e.node, e.event) for e in first.events[-2:]] == [(2, "DeleteReplica"), (1, "DeleteReplica")]
@@ -96,11 +102,7 @@ def test_a_life_of_the_topic_is_a_trace() -> None:
 def test_what_a_broker_does_with_a_replica_of_a_deleted_topic_is_in_the_trace_of_that() -> None:
     """It has not read of the deletion yet: it appends, and another one dies."""
     labels: list[Label] = [("Delete",), ("Create", (0, 1)), ("LeaderAppend", 0), ("Die", 1, 1), ("DeleteReplica", 0)]
-    path = [initial_controlled_cluster(ControlBounds((0, 1), 2), ELR)]
-    for label in labels:
-        after = take_label(path[-1], label)
-        assert after is not None
-        path.append(after)
+    path = path_of(labels)
     first, second = traces_of_controlled(path, labels, "late", "impl")
     last = [(1, "LeaderAppend"), (2, "Crash"), (1, "DeleteReplica")]
     assert [(event.node, event.event) for event in first.events[-3:]] == last
@@ -111,11 +113,7 @@ def test_what_a_broker_does_with_a_replica_of_a_deleted_topic_is_in_the_trace_of
 def test_a_change_of_min_isr_is_told_by_who_wrote_it_and_by_who_read_it() -> None:
     """In front of the change that it causes; each broker with the new leader epoch in which it reads it."""
     labels: list[Label] = [("Fence", 1), ("SetMinIsr", 1), ("BecomeLeader", 0), ("ReadConfig", 0), ("Fence", 0)]
-    path = [initial_controlled_cluster(ControlBounds((0, 1), 2), ELR)]
-    for label in labels:
-        after = take_label(path[-1], label)
-        assert after is not None
-        path.append(after)
+    path = path_of(labels)
     events = [(e.node, e.event) for e in traces_of_controlled(path, labels, "", "")[0].events]
     assert events[events.index((100, "SetMinIsr")) + 1] == (100, "ChangePartition")
     assert (1, "ReadConfig") in events

@@ -16,6 +16,28 @@ reconstructed with other names; `zk-*` and `kraft-*` are logs of real clusters u
 client and the segments."""
 
 
+Telling = Callable[..., Story]
+"""The fixture `telling`."""
+
+
+def dated(*lines: str) -> str:
+    """Lines a second apart; an exception has no date."""
+    return "".join(
+        f"{line}\n" if line[:1].islower() else f"[2026-01-01 00:00:{at:02},000] {line}\n" for at, line in enumerate(lines)
+    )
+
+
+def log(*messages: str) -> str:
+    """Lines of INFO, a second apart."""
+    return dated(*(f"INFO {message}" for message in messages))
+
+
+def only(story: Story, kind: str) -> dict[str, Any]:
+    """The one entry of a kind."""
+    (entry,) = [entry for entry in story.entries if entry.kind == kind]
+    return {**entry.fields, "node": entry.node, "partition": entry.partition, "time": entry.time}
+
+
 def expected() -> list[dict[str, Any]]:
     """What is to be told of each case."""
     with tarfile.open(PACKED) as packed:
@@ -34,7 +56,7 @@ def wild(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def telling(tmp_path: Path) -> Callable[..., Story]:
+def telling(tmp_path: Path) -> Telling:
     """The story of texts: one file, or several by name."""
 
     def story_of_texts(text: str | Mapping[str, str]) -> Story:

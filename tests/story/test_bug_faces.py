@@ -1,19 +1,15 @@
 """Known bugs are named by what lines look like, only where the release can have them."""
 
-from collections.abc import Callable
-
 import pytest
 
+from tests.story.conftest import Telling, dated
 from tidegauge.story.bug_faces import ROWS
-from tidegauge.story.story import Story
-
-Telling = Callable[..., Story]
 
 
 def log(*messages: str, release: str | None = None) -> str:
     """Lines a second apart."""
     said = [f"Kafka version: {release} (org.apache.kafka.common.utils.AppInfoParser)"] if release else []
-    return "".join(f"[2026-01-01 00:00:{at:02},000] WARN {message}\n" for at, message in enumerate([*said, *messages]))
+    return dated(*(f"WARN {message}" for message in [*said, *messages]))
 
 
 FETCHER = "[ReplicaFetcher replicaId=1, leaderId=2, fetcherId=0]"

@@ -1,15 +1,11 @@
 """What controllers, leaders and logs say beside elections and truncations, each line as an entry."""
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
-from tests.story.test_losses import SHRINK, UNCLEAN, leads, log
+from tests.story.conftest import Telling, log, only
+from tests.story.test_losses import SHRINK, UNCLEAN, leads
 from tidegauge.story.sentences import headline
-from tidegauge.story.story import Story, happened
-
-Telling = Callable[..., Story]
+from tidegauge.story.story import happened
 
 REJECTED = (
     "[QuorumController id=9] Rejecting AlterPartition request from node 1 for x-0 because it specified ineligible replicas "
@@ -29,12 +25,6 @@ STRAY = (
     f"Found stray log dir Log(dir=/d/x-0, topicId={UUID}, topic=x): the topicId {UUID} does not exist in the metadata image",
     "Log for partition x-0 is marked as stray and renamed to /d/x-0.6f2e1c0ad0b04d2b8c6c5ac1a0b7d5ce-stray (kafka.log)",
 )
-
-
-def only(story: Story, kind: str) -> dict[str, Any]:
-    """The one entry of a kind."""
-    (entry,) = [entry for entry in story.entries if entry.kind == kind]
-    return {**entry.fields, "node": entry.node}
 
 
 @pytest.mark.parametrize("lines", [(REJECTED,), (REJECTED, REFUSED), (REFUSED, REJECTED)])

@@ -1,15 +1,10 @@
 """What Kafka says beside the protocol when a disk, a session or a leader fails, in the forms in which people paste it."""
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
-from tests.story.test_losses import log
+from tests.story.conftest import Telling, dated, log, only
 from tidegauge.story.sentences import headline, story_text
-from tidegauge.story.story import Story, happened
-
-Telling = Callable[..., Story]
+from tidegauge.story.story import happened
 
 FETCHER = "[ReplicaFetcher replicaId=1, leaderId=2, fetcherId=0]"
 LOADING = "ERROR [KafkaServer id=2] Fatal error during KafkaServer startup. Prepare to shutdown (kafka.server.KafkaServer)"
@@ -26,19 +21,6 @@ NOT_ITS_CLUSTER = (
     f"kafka.common.InconsistentClusterIdException: The Cluster ID {CLUSTERS[0]} doesn't match stored clusterId "
     f"Some({CLUSTERS[1]}) in meta.properties. The broker is trying to join the wrong cluster."
 )
-
-
-def only(story: Story, kind: str) -> dict[str, Any]:
-    """The one entry of a kind."""
-    (entry,) = [entry for entry in story.entries if entry.kind == kind]
-    return {**entry.fields, "node": entry.node, "partition": entry.partition, "time": entry.time}
-
-
-def dated(*lines: str) -> str:
-    """Lines a second apart; an exception has no date."""
-    return "".join(
-        f"{line}\n" if line[:1].islower() else f"[2026-01-01 00:00:{at:02},000] {line}\n" for at, line in enumerate(lines)
-    )
 
 
 @pytest.mark.parametrize(

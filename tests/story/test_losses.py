@@ -1,15 +1,13 @@
 """What is a loss and what is none, to the offset; what is not known is not told."""
 
 import io
-from collections.abc import Callable
 
 import pytest
 
+from tests.story.conftest import Telling, log
 from tidegauge.cli.main import main
 from tidegauge.story.sentences import headline
 from tidegauge.story.story import Story
-
-Telling = Callable[..., Story]
 
 FETCHER = "[ReplicaFetcher replicaId=1, leaderId=2, fetcherId=0]"
 TRUNCATES = (
@@ -24,11 +22,6 @@ SHRINK = (
     "[Partition x-0 broker=1] Shrinking ISR from 1,2 to 1. Leader: (highWatermark: 900, endOffset: 950). Out of sync "
     "replicas: (brokerId: 2, endOffset: 700)."
 )
-
-
-def log(*messages: str) -> str:
-    """Lines a second apart."""
-    return "".join(f"[2026-01-01 00:00:{at:02},000] INFO {message}\n" for at, message in enumerate(messages))
 
 
 def leads(node: int, epoch: int, offset: int, high_watermark: int, isr: str) -> str:

@@ -1,14 +1,10 @@
 """Who leads the quorum of the controllers, and nodes that do not reach each other."""
 
-from collections.abc import Callable
-
 import pytest
 
-from tests.story.test_failures import dated, only
+from tests.story.conftest import Telling, dated, only
 from tidegauge.story.sentences import headline
-from tidegauge.story.story import Story, happened
-
-Telling = Callable[..., Story]
+from tidegauge.story.story import happened
 
 RAFT = "INFO [RaftManager id={}] "
 UNATTACHED = (

@@ -1,15 +1,14 @@
 """Each row of the table is matched by a line as Kafka prints it; whatever stands around it."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.story.conftest import Telling
 from tests.story.test_excerpts import texts_of
 from tidegauge.conformance.report.json_report import schema_text
 from tidegauge.story.statements import STATEMENTS, Statement, statements_in
-from tidegauge.story.story import Story
 
 UUID = "HhPpDbsLQCqkVYGkSVHmWA"
 
@@ -51,7 +50,7 @@ def test_a_directory_that_is_deleted_or_moved_is_not_the_partition() -> None:
     assert [partition for _, partition, _ in statements_in(load.format("x-0", UUID))] == ["x-0"]
 
 
-def test_every_kind_of_entry_is_in_the_schema(telling: Callable[..., Story]) -> None:
+def test_every_kind_of_entry_is_in_the_schema(telling: Telling) -> None:
     kinds = {entry.kind for line in LINES for entry in telling(f"[2026-01-01 00:00:00,000] WARN {line}\n").entries}
     assert len(kinds) > 30
     fields = json.loads(schema_text())["properties"]["story"]["items"]["properties"]

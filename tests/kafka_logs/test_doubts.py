@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from tidegauge.traces.kafka_logs import read
 from tidegauge.traces.kafka_logs.correlation.log_coverage import MANY_GAPS, CaptureGaps, uncertain_intervals
 from tidegauge.traces.kafka_logs.correlation.merge import SLACK_MICROSECONDS, WINDOW, ahead
-from tidegauge.traces.kafka_logs.nodes.gap_detection import AFTER_ALL_LINES, EVERYTHING, LOG, REQUESTS, Gap
+from tidegauge.traces.kafka_logs.nodes.gap_detection import EVERYTHING, LOG, REQUESTS
 from tidegauge.traces.kafka_logs.nodes.logged_broker import LoggedReplica, LoggedStep
+from tidegauge.traces.kafka_logs.parsing.lines import AFTER_ALL_LINES, Gap
 
 SEND = ("answered", 7)
 SECOND = 1_000_000

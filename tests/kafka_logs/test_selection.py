@@ -2,7 +2,6 @@
 
 import gzip
 import random
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,17 +20,17 @@ from tidegauge.traces.kafka_logs.parsing.lines import Line, read_lines
 from tidegauge.traces.kafka_logs.parsing.patterns import TABLE
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import Trace
+from tidegauge.util.workers import workers
 
 BROKEN, HEALTHY = "3.4.0/b-kill-leader", "4.2.0/d-unclean"
 
 
-def events(trace: Trace) -> Counter[tuple[int, str, str]]:
-    """Events and their lines; where a process ends without a word, the last line that was read stands for it."""
-    ends = {"Stop", "Crash"}
-    return Counter((one.node, one.event, "" if one.event in ends else str(one.at)) for one in trace.events)
+def events(trace: Trace) -> list[tuple[object, ...]]:
+    """Events in their order, with their lines, times and fields."""
+    return [(one.node, one.event, one.at, one.time, sorted(one.fields.items())) for one in trace.events]
 
 
-@pytest.mark.parametrize("name", [BROKEN, HEALTHY, "4.2.0/k-epoch-jump"])
+@pytest.mark.parametrize("name", [BROKEN, HEALTHY, "4.2.0/k-epoch-jump", "4.3.1/l-ghost-elr"])
 @pytest.mark.parametrize("share", [0, 1])
 def test_a_share_has_the_events_of_the_whole(name: str, share: int, capture: Callable[[str], Capture]) -> None:
     """Of its partitions, every one; nothing more is missing, no logger seems to be off."""
@@ -74,8 +73,8 @@ def test_shares_in_several_processes_give_the_same_report(name: str, monkeypatch
 def test_a_worker_that_raises_leaves_none_behind(tmp_path: Path) -> None:
     """What it raised is raised here."""
     (tmp_path / "t.ndjson").write_text("{}")
-    with pytest.raises(Exception, match="expected broker logs to select topics"):
-        check_in_shares(tmp_path / "t.ndjson", 2, CheckOptions(), processes=1)
+    with workers(1) as side_by_side, pytest.raises(Exception, match="expected broker logs to select topics"):
+        check_in_shares(tmp_path / "t.ndjson", 2, CheckOptions(), side_by_side, str(tmp_path))
 
 
 def test_small_logs_and_other_inputs_are_no_shares(tmp_path: Path) -> None:

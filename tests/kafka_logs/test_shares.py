@@ -1,23 +1,32 @@
 """Logs taken apart into shares: each has what it would read of the whole, and as little of the others as shows a gap."""
 
+import gzip
 import json
 import random
 import re
+import shutil
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.kafka_logs.test_selection import events
+from tidegauge.conformance.checking.check import CheckOptions, Report, check
+from tidegauge.conformance.checking.sharded import check_in_shares, check_share
+from tidegauge.conformance.checking.verdicts import Verdict
 from tidegauge.traces.kafka_logs import Capture, read
 from tidegauge.traces.kafka_logs.capture import shipped
+from tidegauge.traces.kafka_logs.discovery import shards
 from tidegauge.traces.kafka_logs.discovery.files import logs_in
 from tidegauge.traces.kafka_logs.discovery.selection import LATEST, Selection, SessionRequest, SessionSummaries
 from tidegauge.traces.kafka_logs.discovery.shards import read_log, split_logs
-from tidegauge.traces.kafka_logs.parsing.lines import Line
+from tidegauge.traces.kafka_logs.parsing import lines as line_reader
+from tidegauge.traces.kafka_logs.parsing.lines import AFTER_ALL_LINES, BEFORE_ALL_LINES, Gap, Line
 from validation.metamorphic.cases import logs
 from validation.metamorphic.losses import LOSSES
+from validation.metamorphic.mixtures import MIXTURES
 
 SHARES = 64
 MINE = "mine-0"
@@ -34,19 +43,36 @@ def apart(folder: Path, kept: Path, share: int, shares: int) -> Selection:
     return selection.fresh_copy()
 
 
-@pytest.mark.parametrize("name", ["3.4.0/b-kill-leader", "4.2.0/d-unclean", "4.2.0/k-epoch-jump"])
-def test_each_share_has_the_events_of_the_whole(name: str, capture: Callable[[str], Capture], tmp_path: Path) -> None:
-    """And the same is missing, whatever share it is: also one without any partition."""
-    whole = capture(name)
+@pytest.mark.parametrize("ranges", [False, True], ids=["files", "ranges"])
+@pytest.mark.parametrize("name", sorted(shipped()))
+def test_each_share_has_the_events_of_the_whole(
+    name: str, ranges: bool, capture: Callable[[str], Capture], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the same is missing, whatever share it is, also one without any partition; whole files are split, or ranges."""
+    whole, folder = capture(name), shipped()[name]
+    if ranges:
+        monkeypatch.setattr(shards, "OF_A_RANGE", 20_000)
+        monkeypatch.setattr(line_reader, "MOST_WRAPPED", 0)
+        folder = unpacked(folder, tmp_path / name)
     found: list[tuple[str, object]] = []
-    selection = apart(shipped()[name], tmp_path / "apart", 0, 3)
+    selection = apart(folder, tmp_path / "apart", 0, 3)
+    assert ranges == any((tmp_path / "apart").glob("*/1"))
     for share in range(3):
         selection.shard = (share, 3)
-        part = read(shipped()[name], None, selection.fresh_copy())
+        part = read(folder, None, selection.fresh_copy())
         found += [(trace.tp, events(trace)) for trace in part.traces]
         assert part.missing == whole.missing or not part.traces
         assert [str(problem) for problem in part.problems] == [str(problem) for problem in whole.problems]
     assert sorted(found, key=str) == sorted(((trace.tp, events(trace)) for trace in whole.traces), key=str)
+
+
+def unpacked(folder: Path, target: Path) -> Path:
+    """A copy whose logs are plain text."""
+    shutil.copytree(folder, target)
+    for path in target.rglob("*.log.gz"):
+        path.with_suffix("").write_bytes(gzip.decompress(path.read_bytes()))
+        path.unlink()
+    return target
 
 
 def gaps(capture: Capture) -> set[tuple[int, str, object, str]]:
@@ -72,6 +98,62 @@ def test_a_share_knows_of_lines_that_only_others_lost(loss: str, tmp_path: Path)
 
 def counted_lines(folder: Path, selection: Selection) -> list[Line]:
     return [line for path in logs_in(folder) for line in read_log(path, path.name, None, selection).lines]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The report on all shares
+
+
+def tallies(report: Report) -> object:
+    """What the report says of each input and rule."""
+    inputs = [(one.path, one.verdict, one.events, sorted(one.covered), one.missing, one.problems) for one in report.inputs]
+    return report.verdict, inputs, [(one.rule.id, one.tally.held, one.tally.failed) for one in report.rules]
+
+
+def test_the_clusters_of_a_directory_stay_apart(tmp_path: Path) -> None:
+    """Nodes 1 to 3 of two clusters, in folders side by side: only their lines tell which node is of which. One fails."""
+    for name, prefix in (("4.2.0/a-steady", "n"), ("4.2.0/k-epoch-jump", "other-n")):
+        for node in shipped()[name].glob("n*"):
+            shutil.copytree(node, tmp_path / "logs" / f"{prefix}{node.name[1:]}")
+    whole = check([tmp_path / "logs"])
+    assert [one.verdict for one in whole.inputs] == [Verdict.PASS, Verdict.FAIL]
+    (tmp_path / "shares").mkdir()
+    report = check_in_shares(tmp_path / "logs", 3, CheckOptions(), map, str(tmp_path / "shares"))
+    assert tallies(report) == tallies(whole)
+
+
+def test_a_share_without_a_partition_keeps_no_verdict_from_passing(tmp_path: Path) -> None:
+    """Three partitions in nine shares."""
+    folder = shipped()["4.2.0/a-steady"]
+    assert tallies(check_in_shares(folder, 9, CheckOptions(), map, str(tmp_path))) == tallies(check([folder]))
+
+
+def test_a_gap_that_one_share_shows_makes_failures_of_others_undecided(tmp_path: Path) -> None:
+    """Lines of a node are missing, of whatever partition they would have been."""
+    folder, gap = (
+        shipped()["3.4.0/b-kill-leader"],
+        Gap(1, "a logger", BEFORE_ALL_LINES, AFTER_ALL_LINES, (None, None), "why"),
+    )
+
+    def with_a_gap(path: object, how: CheckOptions, number: int) -> Report:
+        """The report of a share; of one without a failure there is a gap."""
+        report = check_share(folder, how, number)
+        (one,) = report.inputs
+        return report if report.failures else replace(report, inputs=(replace(one, gaps=(("", gap),)),))
+
+    whole = check_in_shares(folder, 3, CheckOptions(), map, str(tmp_path), with_a_gap)
+    assert (check([folder]).verdict, whole.verdict) == (Verdict.FAIL, Verdict.INCONCLUSIVE)
+
+
+def test_lines_of_several_writers_are_divided_before_they_are_selected(tmp_path: Path) -> None:
+    """The line that names a pod's node may be about a partition of another share."""
+    files = MIXTURES["mix: pods in JSON"](random.Random("1"), logs(shipped()["4.2.0/k-epoch-jump"]))
+    for path, texts in files.items():
+        (tmp_path / "logs" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "logs" / path).write_text("".join(f"{text}\n" for text in texts))
+    (tmp_path / "shares").mkdir()
+    report = check_in_shares(tmp_path / "logs", 3, CheckOptions(), map, str(tmp_path / "shares"))
+    assert tallies(report) == tallies(check([tmp_path / "logs"]))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -159,7 +241,8 @@ def test_a_share_has_every_request_of_its_own_sessions(tmp_path: Path) -> None:
     """Also those that name none of its partitions: they stand for all of them."""
     lines, _ = held(tmp_path, [[MINE], others(1)], 30)
     its_own, counted, of_the_leader = 31, 1 + 1 + 1 + LATEST, 2  # counted: the full fetch, the first, one for all between
-    assert lines == 2 * (its_own + counted) + of_the_leader
+    names_the_follower = 1
+    assert lines == 2 * (its_own + counted) + of_the_leader + names_the_follower
 
 
 @pytest.mark.parametrize(("lost", "words"), [((17, 0), "request 18 of a session"), ((0, 17), "request 18 of session 1001")])

@@ -109,6 +109,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--mixtures", action="store_true", help="mix nodes, clusters and other programs' logs only")
     parser.add_argument("--stories", action="store_true", help="tell the stories of INFO logs, and judge nothing")
     parser.add_argument("--kinds", action="store_true", help="lose lines of one kind; each kind of each capture in turn")
+    parser.add_argument("--shares", type=int, default=1, help="judge the logs in so many shares, too, and compare")
     parser.add_argument("--processes", type=int, default=PROCESSES)
     parser.add_argument("--only", type=int, help="run only the case of this number")
     parser.add_argument("--keep", type=Path, help="with --only: write its logs to this folder")
@@ -130,7 +131,7 @@ def main(arguments: Sequence[str]) -> int:
     counts: dict[str, Count] = {}
     total = Count(Counter(), Counter())
     with workers(chosen.processes) as side_by_side:
-        outcomes = side_by_side(partial(outcome, seed=chosen.seed), numbered, chunksize=4)
+        outcomes = side_by_side(partial(outcome, seed=chosen.seed, shares=chosen.shares), numbered, chunksize=4)
         for done, one in enumerate(outcomes, start=1):
             name = one.case.steps[0] if len(one.case.steps) == 1 else "pairs"
             counts.setdefault(name, Count(Counter(), Counter())).add(one)

@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 
 from tidegauge.conformance.checking.check import CheckOptions, check
+from tidegauge.conformance.checking.sharded import check_in_shares
 from tidegauge.conformance.checking.verdicts import Verdict
 from tidegauge.traces.kafka_logs.discovery.writers import CLUSTER_ID
 from validation.captures import expectations
@@ -187,8 +188,8 @@ def written(files: Files, case: Case, folder: Path) -> None:
     write({**tree, **beside}, folder)
 
 
-def outcome(case: Case, seed: int) -> Outcome:
-    """Judge one case; an exception is an outcome, not an end."""
+def outcome(case: Case, seed: int, shares: int = 1) -> Outcome:
+    """Judge one case; an exception is an outcome, not an end. It is one, too, if so many shares have another verdict."""
     with tempfile.TemporaryDirectory(prefix="metamorphic-") as place:
         folder = Path(place) / case.capture.name
         folder.mkdir()
@@ -196,8 +197,12 @@ def outcome(case: Case, seed: int) -> Outcome:
         must = must_not_pass(case, files)
         written(files, case, folder)
         try:
-            report = check([folder], CheckOptions(explained=0))
+            how = CheckOptions(explained=0)
+            report = whole = check([folder], how)
+            if shares > 1:
+                report = check_in_shares(folder, shares, how, map, place)
         except Exception as error:  # whatever it is, it is what the suite is for
             return Outcome(case, must, Verdict.SUITE_ERROR, -1, (), f"{type(error).__name__}: {error}")
     failing = tuple(rule.rule.id for rule in report.rules if rule.verdict is Verdict.FAIL)
-    return Outcome(case, must, report.verdict, report.exit_code, failing)
+    differs = "" if report.verdict is whole.verdict else f"{report.verdict.value}, and in one share {whole.verdict.value}"
+    return Outcome(case, must, report.verdict, report.exit_code, failing, differs)

@@ -62,6 +62,7 @@ from tidegauge.traces.columns import to_columns
 from tidegauge.traces.formats.ndjson_columns import Span
 from tidegauge.traces.kafka_logs.discovery.identify import InputFile
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
+from tidegauge.traces.kafka_logs.parsing.lines import Gap
 from tidegauge.traces.problems import Problem, lost
 from tidegauge.traces.schema import Config
 from tidegauge.util.errors import BAD, CONFORMS, FAILS, UNDECIDED, TidegaugeError
@@ -101,6 +102,8 @@ class CheckedInput:
     """What the source lacks for a verdict on everything that happened."""
     checks: Mapping[tuple[str, bool], int] = field(default_factory=dict, repr=False)
     """By rule, how many checks of broker logs hold in any order of a replica's lines (False), or depend on it (True)."""
+    gaps: tuple[tuple[str, Gap], ...] = field(default=(), repr=False)
+    """Where lines of broker logs are missing, each with the folder of its cluster if there are several."""
     rules: tuple[RuleVerdict, ...] = field(default=(), repr=False)
     verdict: Verdict = Verdict.SUITE_ERROR
     situations: Mapping[Situation, Seen] = field(default_factory=dict, repr=False)
@@ -286,6 +289,7 @@ def checked_input(path: str, kind: str, findings: InputFindings, judgements: Seq
         covered=tuple(findings.covered),
         missing=tuple(missing),
         checks=findings.checks,
+        gaps=findings.gaps,
         rules=rules,
         verdict=run_verdict(rules, events, whole=not missing and lost(findings.problems) == 0),
     )
@@ -443,8 +447,14 @@ def merge_shares(shares: Sequence[CheckedInput]) -> CheckedInput:
     # A share without events would miss the whole data path, which another share may have.
     missing = tuple(dict.fromkeys(line for share in with_events for line in share.missing))
     problems = tuple(dict.fromkeys(problem for share in shares for problem in share.problems))
-    # A line ends with the percentage that is covered, which may differ by share: node and period come before the comma.
-    covered = {line.rpartition(",")[0]: line for share in reversed(with_events) for line in share.covered}
+    # A line ends with the percentage that is covered, which may differ by share, as a gap may show in one of them only: node
+    # and period come before the comma.
+    covered: dict[str, str] = {}
+    for line in (line for share in with_events for line in share.covered):
+        period, _, percentage = line.rpartition(",")
+        least = covered.setdefault(period, line).rpartition(",")[2]
+        if int(percentage.rstrip("%")) < int(least.rstrip("%")):
+            covered[period] = line
     return CheckedInput(
         path=shares[0].path,
         kind=shares[0].kind,

@@ -32,6 +32,7 @@ from tidegauge.traces.kafka_logs.discovery.files import logs_in
 from tidegauge.traces.kafka_logs.discovery.identify import LOGS as KINDS_OF_LOGS
 from tidegauge.traces.kafka_logs.discovery.identify import identify
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
+from tidegauge.traces.kafka_logs.parsing.lines import Gap
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import MISSING, TOPIC_ID, Config, Trace
 from tidegauge.util.errors import UsageError
@@ -86,7 +87,8 @@ class InputBatch:
 class InputFindings:
     """Everything about a path but its batches; complete once all batches have been read.
 
-    `problems` are what is wrong with it, `notes` how it was read; `covered`, `missing` and `checks` as in `CheckedInput`.
+    `problems` are what is wrong with it, `notes` how it was read; `covered`, `missing`, `checks` and `gaps` as in
+    `CheckedInput`.
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -94,6 +96,7 @@ class InputFindings:
     covered: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     checks: Mapping[tuple[str, bool], int] = field(default_factory=dict)
+    gaps: tuple[tuple[str, Gap], ...] = ()
 
 
 class InputSource(NamedTuple):
@@ -286,6 +289,7 @@ def _logs(source: InputSource, layout: str | None, selection: Selection | None) 
             covered=[str(node_coverage) for node_coverage in capture.coverage],
             missing=list(capture.missing),
             checks=capture.summary.checks,
+            gaps=tuple((capture.cluster, gap) for gap in capture.gaps),
         )
         yield InputPart(name, LOGS, capture_batches(capture, name), findings)
 

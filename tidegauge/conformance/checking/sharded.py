@@ -12,13 +12,22 @@ Rules of this file
 import os
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
-from tidegauge.conformance.checking.check import CheckOptions, Report, check, merge_reports, merge_shares
+from tidegauge.conformance.checking.check import (
+    CheckedInput,
+    CheckOptions,
+    Report,
+    check,
+    merge_reports,
+    merge_shares,
+    overall_verdict,
+)
 from tidegauge.conformance.checking.inputs import NotSeparableError, is_ndjson
 from tidegauge.conformance.engine.precompile import compile_in_background
 from tidegauge.traces.formats.ndjson_columns import Span, spans
@@ -57,7 +66,8 @@ def check_in_parallel(
     reports = []
     for path, count, path_spans in zip(paths, shares, spans_by_path, strict=True):
         if count > 1:
-            reports.append(check_in_shares(path, count, how, processes, echo))
+            with tempfile.TemporaryDirectory(prefix="tidegauge-shares-") as folder, workers(processes) as side_by_side:
+                reports.append(check_in_shares(path, count, how, side_by_side, folder, echo=echo))
         else:
             report = check_in_spans(path, path_spans, how, processes, echo) if path_spans else None
             reports.append(report or check([path], how, echo))
@@ -78,28 +88,44 @@ def share_count(path: str | PathLike[str]) -> int:
 
 
 def check_in_shares(
-    path: str | PathLike[str], shares: int, how: CheckOptions, processes: int | None = None, echo: Echo = lambda _line: None
+    path: str | PathLike[str],
+    shares: int,
+    how: CheckOptions,
+    side_by_side: Callable[..., Iterator[Any]],
+    folder: str,
+    check_one: Callable[[str | PathLike[str], CheckOptions, int], Report] | None = None,
+    known: Mapping[int, Report] = {},
+    echo: Echo = lambda _line: None,
 ) -> Report:
     """Return the report on broker logs, judged in so many shares of their partitions.
 
-    The logs are first split on disk, then each share is judged by a process.
+    The logs are first split into `folder`, then each share is judged. `side_by_side` is a map over processes, which see the
+    logs and the folder at the same paths. `check_one` judges one share (default: check_share). `known` are reports without
+    a failure on shares that need not be judged again, by number.
     """
-    begin, parts = time.perf_counter(), list[Report]()
-    # (number, of how many): the splitting reads only how many, `_share` puts in its own number.
-    selection = replace(how.selection or Selection(), shard=(0, shares))
-    processes = processes or os.cpu_count() or 1
-    with tempfile.TemporaryDirectory(prefix="tidegauge-shares-") as folder, workers(processes) as map_in_processes:
-        selection.shard_dir = folder
-        split_logs(logs_in(Path(path)), selection, how.layout, map_in_processes)
+    begin, check_one, reports = time.perf_counter(), check_one or check_share, dict(known)
+    # (number, of how many): the splitting reads only how many, check_share puts in its own number.
+    selection = replace(how.selection or Selection(), shard=(0, shares), shard_dir=folder)
+    left = [number for number in range(shares) if number not in known]
+    if left:
+        split_logs(logs_in(Path(path)), selection, how.layout, side_by_side)
         echo(f"{path}: read")
-        check_share = partial(_check_share, path, replace(how, selection=selection))
-        for report in map_in_processes(check_share, range(shares)):
-            parts.append(report)
-            echo(_so_far(path, parts, shares))
-    return _as_one(parts, how, begin)
+    for number, report in zip(
+        left, side_by_side(partial(check_one, path, replace(how, selection=selection)), left), strict=True
+    ):
+        reports[number] = report
+        echo(_so_far(path, [*reports.values()], shares))
+    # Lines that are missing may show in one share only, and explain what fails in another. A share without any event has
+    # nothing of its own: a logger that was off seems a gap there.
+    with_events = [checked for report in reports.values() for checked in report.inputs if checked.events]
+    gaps = tuple(dict.fromkeys(gap for checked in with_events for gap in checked.gaps))
+    failing = [number for number in left if reports[number].failures and gaps]
+    with_gaps = partial(check_one, path, replace(how, selection=replace(selection, gaps=gaps)))
+    reports |= dict(zip(failing, side_by_side(with_gaps, failing), strict=True))
+    return _as_one([reports[number] for number in range(shares)], how, begin)
 
 
-def _check_share(path: str | PathLike[str], how: CheckOptions, number: int) -> Report:
+def check_share(path: str | PathLike[str], how: CheckOptions, number: int) -> Report:
     """Check share `number` of broker logs; batches are dropped: a report from several processes has no page of events."""
     selection = how.selection or Selection()
     _, shares = selection.shard
@@ -153,9 +179,15 @@ def _so_far(path: str | PathLike[str], parts: Sequence[Report], shares: int) -> 
 
 
 def _as_one(parts: Sequence[Report], how: CheckOptions, begin: float) -> Report:
-    """Merge the reports on all shares of one input, which each report has as its only one.
+    """Merge the reports on all shares of one path; each report has the same inputs, one for each cluster at the path.
 
     `begin`: when judging began, by time.perf_counter.
     """
-    merged, seconds = merge_shares([part.inputs[0] for part in parts]), time.perf_counter() - begin
-    return replace(merge_reports(parts, how.explained), inputs=(merged,), seconds=seconds)
+    shares_of_input: dict[str, list[CheckedInput]] = {}
+    for part in parts:
+        for checked in part.inputs:
+            shares_of_input.setdefault(checked.path, []).append(checked)
+    inputs = tuple(map(merge_shares, shares_of_input.values()))
+    # A share may have no event at all, where the input has some: the verdict is that of the inputs as a whole.
+    merged = replace(merge_reports(parts, how.explained), inputs=inputs, verdict=overall_verdict(inputs))
+    return replace(merged, seconds=time.perf_counter() - begin)

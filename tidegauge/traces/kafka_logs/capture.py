@@ -29,12 +29,11 @@ from tidegauge.traces.kafka_logs.discovery.clusters import find_clusters
 from tidegauge.traces.kafka_logs.discovery.files import FoundLogs
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.kafka_logs.disks.disk import read_disks, read_dumps
-from tidegauge.traces.kafka_logs.nodes.gap_detection import AFTER_ALL_LINES, Gap
 from tidegauge.traces.kafka_logs.nodes.logged_broker import OF_A_CONTROLLER, LoggedStep
 from tidegauge.traces.kafka_logs.nodes.node import Node, node_of
 from tidegauge.traces.kafka_logs.nodes.process import DEFAULT_MIN_ISR
 from tidegauge.traces.kafka_logs.parsing.layout import DOCUMENTED, KAFKAS
-from tidegauge.traces.kafka_logs.parsing.lines import clock
+from tidegauge.traces.kafka_logs.parsing.lines import AFTER_ALL_LINES, Gap, clock
 from tidegauge.traces.kafka_logs.passes import NO_CARRY_OVER, PASSES, CarryOver, Reading
 from tidegauge.traces.problems import Problem, counted
 from tidegauge.traces.schema import EVENTS, FIELDS, REASSIGNED, TOPIC_ID, Config, Event, FieldKind, Trace
@@ -253,10 +252,11 @@ def read(directory: str | Path, layout: str | None = None, selection: Selection 
 def capture_of(name: str, logs: FoundLogs, before: CarryOver = NO_CARRY_OVER) -> Capture:
     """Make the capture of one cluster; `name` begins the names of its traces, `before` is what older windows showed."""
     selection = logs.selection
-    reading = Reading([node_of(files) for files in logs.nodes], logs.problems, selection=selection, before=before)
+    nodes = [node_of(files) for files in logs.nodes]
+    reading = Reading(nodes, logs.problems, selection=selection, before=before, cluster=logs.name)
     for one_pass in PASSES:
         one_pass(reading)
-    nodes, controller = reading.nodes, reading.controller
+    controller = reading.controller
     tps = {step.tp for node in nodes for step in node.broker.steps}
     wanted = tps if selection is None else {tp for tp in tps if selection.wants(tp)}
     merged = {generation: merge(steps) for generation, steps in by_generation(nodes, wanted).items()}

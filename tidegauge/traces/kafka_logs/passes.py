@@ -26,13 +26,14 @@ from tidegauge.traces.kafka_logs.correlation.unlogged import (
     tie_unlogged,
     unlogged_processes,
 )
-from tidegauge.traces.kafka_logs.correlation.unmatched import torn_lines, unmatched, without_send
+from tidegauge.traces.kafka_logs.correlation.unmatched import found_elsewhere, torn_lines, unmatched, without_send
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.kafka_logs.disks.disk import beyond_the_lines, observe
-from tidegauge.traces.kafka_logs.nodes.gap_detection import AFTER_ALL_LINES as END_OF_LOG
-from tidegauge.traces.kafka_logs.nodes.gap_detection import BEFORE_ALL_LINES, EVERYTHING, Gap
+from tidegauge.traces.kafka_logs.nodes.gap_detection import EVERYTHING
 from tidegauge.traces.kafka_logs.nodes.logged_broker import KEPT, TAKES_RESPONSES, LoggedStep, Send
 from tidegauge.traces.kafka_logs.nodes.node import Node, changes_reported, topic_ids
+from tidegauge.traces.kafka_logs.parsing.lines import AFTER_ALL_LINES as END_OF_LOG
+from tidegauge.traces.kafka_logs.parsing.lines import BEFORE_ALL_LINES, Gap
 from tidegauge.traces.kafka_logs.parsing.request_log import NOT_KAFKAS, LoggedFetch, LoggedRequest, Sessions
 from tidegauge.traces.kafka_logs.parsing.timestamps import SECOND
 from tidegauge.traces.problems import Problem
@@ -79,7 +80,8 @@ class Reading:
     `gaps` are where lines are missing. `summaries` are fetches, by leader, that only count for their session
     (Line.summarizes). `names` are topic names by id. `moved` and `unexplained` count the steps that are not where their
     stamps put them, and those whose values no order explains; `checks` are those of order.Placement. `selection` is the part
-    of the logs that is read (None: all), `before` what older windows showed.
+    of the logs that is read (None: all), `before` what older windows showed, `cluster` the folder of its logs if there are
+    several clusters.
     """
 
     nodes: list[Node]
@@ -96,6 +98,7 @@ class Reading:
     checks: Counter[tuple[str, bool]] = field(default_factory=Counter)
     selection: Selection | None = None
     before: CarryOver = NO_CARRY_OVER
+    cluster: str = ""
 
 
 def carry_over(reading: Reading) -> None:
@@ -152,6 +155,10 @@ def requests_into_fetches(reading: Reading) -> None:
     """Read the fetches of each request log, with the partitions that their session left out (KIP-227); summaries apart."""
     for node in reading.nodes:
         fetches = _fetches(node, reading.names)
+        if reading.selection is not None:
+            # When the line was selected, no line had named the topic id yet.
+            for fetch in fetches:
+                fetch.keep(reading.selection.wants)
         reading.fetches[node.id] = [fetch for fetch in fetches if not fetch.request.line.summarizes]
         reading.summaries[node.id] = [fetch for fetch in fetches if fetch.request.line.summarizes]
 
@@ -252,6 +259,9 @@ def find_gaps(reading: Reading) -> None:
     reading.gaps += unlogged_processes(reading.nodes, fetches, matched)
     problems = [*reading.problems, *(problem for node in reading.nodes for problem in node.problems)]
     reading.gaps += torn_lines(reading.nodes, problems)
+    if reading.selection is not None:
+        elsewhere = [gap for cluster, gap in reading.selection.gaps if cluster == reading.cluster]
+        reading.gaps += found_elsewhere(reading.nodes, elsewhere, list(reading.gaps))
     reading.gaps += _in_whole_seconds(reading)
 
 

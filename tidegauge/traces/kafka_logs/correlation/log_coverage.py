@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tidegauge.traces.kafka_logs.nodes.gap_detection import AFTER_ALL_LINES, EVERYTHING, REQUESTS, Gap, Spot
+from tidegauge.traces.kafka_logs.nodes.gap_detection import EVERYTHING, REQUESTS
 from tidegauge.traces.kafka_logs.nodes.logged_broker import TAKES_RESPONSES, LoggedStep
 from tidegauge.traces.kafka_logs.nodes.node import Node
-from tidegauge.traces.kafka_logs.parsing.lines import clock
+from tidegauge.traces.kafka_logs.parsing.lines import AFTER_ALL_LINES, Gap, Spot, clock
 from tidegauge.traces.kafka_logs.parsing.request_log import NOT_KAFKAS
 from tidegauge.traces.problems import Problem
 

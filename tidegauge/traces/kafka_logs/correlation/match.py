@@ -63,8 +63,8 @@ def match(
                 matched[id(fetch)] = send_of_fetch
                 # Rule 4: after a request that the leader did not log, only the sender's lines know the whole session.
                 only_sender_names = send_of_fetch.requested.keys() - fetch.requested.keys()
-                # Without any response it may have been refused as a whole.
-                for tp in only_sender_names if fetch.responses or fetch.unasked else ():
+                # With an error it was refused as a whole, as of a session that the leader has evicted.
+                for tp in only_sender_names if int(fetch.request.response.get("errorCode", 0)) == 0 else ():
                     fetch.requested[tp] = send_of_fetch.requested[tp]
                     fetch.responses[tp] = fetch.unasked.get(tp, LoggedResponse(error=0, hw=None, log_start=None))
     return matched

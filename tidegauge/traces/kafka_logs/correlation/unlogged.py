@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from tidegauge.impl.rules import NONE
 from tidegauge.traces.kafka_logs.correlation.unmatched import run_of, spot
-from tidegauge.traces.kafka_logs.nodes.gap_detection import AFTER_ALL_LINES, BEFORE_ALL_LINES, EVERYTHING, Gap
+from tidegauge.traces.kafka_logs.nodes.gap_detection import EVERYTHING
 from tidegauge.traces.kafka_logs.nodes.logged_broker import (
     PROPOSES,
     RAISED,
@@ -31,6 +31,7 @@ from tidegauge.traces.kafka_logs.nodes.logged_broker import (
 )
 from tidegauge.traces.kafka_logs.nodes.node import Node
 from tidegauge.traces.kafka_logs.nodes.process import AFTER_LINES, END, MUST_HAVE_ANSWERED, MUST_HAVE_SENT, SHOWN_BY_DISK
+from tidegauge.traces.kafka_logs.parsing.lines import AFTER_ALL_LINES, BEFORE_ALL_LINES, Gap
 from tidegauge.traces.kafka_logs.parsing.request_log import LoggedFetch
 
 # Processes of a node that only other nodes logged: its own lines about them are missing.

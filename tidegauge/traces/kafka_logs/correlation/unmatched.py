@@ -17,25 +17,16 @@ proposal `provides` a key ("proposal", ..), on which the controller's AlterParti
 """
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from tidegauge.traces.kafka_logs.nodes.gap_detection import (
-    AFTER_ALL_LINES,
-    BEFORE_ALL_LINES,
-    EVERYTHING,
-    FETCHER,
-    LOG,
-    PARTITION,
-    REQUESTS,
-    Gap,
-    Spot,
-)
+from tidegauge.traces.kafka_logs.nodes.gap_detection import EVERYTHING, FETCHER, LOG, PARTITION, REQUESTS
 from tidegauge.traces.kafka_logs.nodes.logged_broker import PROPOSES, TAKES_RESPONSES, LoggedStep, Send
 from tidegauge.traces.kafka_logs.nodes.node import Node
 from tidegauge.traces.kafka_logs.nodes.process import ProcessRun
-from tidegauge.traces.kafka_logs.parsing.lines import Line
+from tidegauge.traces.kafka_logs.parsing.lines import AFTER_ALL_LINES, BEFORE_ALL_LINES, Gap, Line, Spot
 from tidegauge.traces.kafka_logs.parsing.request_log import LoggedFetch
 from tidegauge.traces.problems import Problem
 
@@ -131,6 +122,18 @@ def _after(node: Node, time: int) -> Spot:
         return AFTER_ALL_LINES
     run, index = spot(node, time)
     return (run, index + 1)
+
+
+def found_elsewhere(nodes: Sequence[Node], gaps: Iterable[Gap], own: Iterable[Gap]) -> Iterator[Gap]:
+    """Yield the gaps that other shards of the same logs show, and not `own`, at their places in the lines of `nodes`."""
+    by_id = {node.id: node for node in nodes}
+    known = {(gap.node, str(gap)) for gap in own}
+    for gap in gaps:
+        if gap.node in by_id and (gap.node, str(gap)) not in known:
+            # Another shard has other lines: only the times say between which lines here the gap lies.
+            node, (before, after) = by_id[gap.node], gap.times
+            begin = BEFORE_ALL_LINES if before is None else spot(node, before)
+            yield replace(gap, begin=begin, end=AFTER_ALL_LINES if after is None else _after(node, after))
 
 
 def _missing_in_session(node: Node, fetches: Sequence[LoggedFetch]) -> Iterator[Gap]:

@@ -13,7 +13,6 @@ Rules of this file
 5. What may be of several clusters is left out, with a problem, and so is a second folder of the same node.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,36 +22,12 @@ from typing import Generic, TypeVar
 
 from tidegauge.traces.kafka_logs.discovery.files import FoundLogs, NodeFiles, find_nodes, leave_out
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
-from tidegauge.traces.kafka_logs.discovery.writers import named_cluster
+from tidegauge.traces.kafka_logs.discovery.writers import NAMING_TOPICS, named_cluster, named_topic
 from tidegauge.traces.kafka_logs.parsing.lines import Line
 from tidegauge.traces.kafka_logs.parsing.parsed_line import parse_line
 from tidegauge.traces.problems import Problem
 
 T = TypeVar("T")
-
-_NAMING = frozenset(
-    {"logger", "ReplicationControlManager", "LogManager", "KafkaServer", "BrokerLifecycleManager", "QuorumController"}
-)
-"""Loggers whose lines name topic ids or cluster ids."""
-_WITH_ID = re.compile(r" with topic (?:id (?:Some\()?|ID )([A-Za-z0-9_\-]{22})(?![A-Za-z0-9_\-])")
-_LOADED = re.compile(r"topicId=([A-Za-z0-9_\-]{22}), topic=([^,]{1,249}),")
-_NO_ID = "A" * 22
-"""Uuid.ZERO_UUID: a topic without an id, from before KIP-516."""
-_LONGEST_NAME = 260
-"""Characters of a topic and a partition."""
-
-
-def named_topic(message: str) -> tuple[str, str] | None:
-    """Return the topic that a message names with its id, and the id; None if it names none."""
-    match = _WITH_ID.search(message)
-    if match is not None:
-        # The name stands before it; 8 characters more are enough to see a word `topic` before that.
-        words_before = message[max(0, match.start() - _LONGEST_NAME - 8) : match.start()].split(" ")
-        # `topic orders with topic ID ..` names the topic, everything else a partition.
-        topic = words_before[-1] if words_before[-2:-1] == ["topic"] else words_before[-1].rpartition("-")[0]
-        return (topic, match[1]) if topic and match[1] != _NO_ID else None
-    match = _LOADED.search(message)
-    return (match[2], match[1]) if match is not None and match[1] != _NO_ID else None
 
 
 @dataclass
@@ -65,7 +40,7 @@ class ClusterEvidence:
     def read(self, lines: Iterable[Line]) -> None:
         """Add the topic ids and cluster ids that lines name."""
         for line in lines:
-            if line.logger not in _NAMING:
+            if line.logger not in NAMING_TOPICS:
                 continue
             named = named_topic(line.message)
             if named is not None:

@@ -40,7 +40,7 @@ from tidegauge.traces.kafka_logs.discovery.identify import (
     looks_like_a_log,
 )
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
-from tidegauge.traces.kafka_logs.discovery.shards import read_log
+from tidegauge.traces.kafka_logs.discovery.shards import read_log, select_lines
 from tidegauge.traces.kafka_logs.discovery.writers import by_writer, is_brokers, left_out, matters, named_cluster
 from tidegauge.traces.kafka_logs.parsing.layout import find
 from tidegauge.traces.kafka_logs.parsing.lines import EMPTY, SEE, Line, LogFile, read_lines
@@ -287,7 +287,11 @@ def _read_group(folder: Path, label: str, paths: Sequence[Path], layout: str | N
             logs.layouts[file.layout] = logs.layouts.get(file.layout, 0) + 1
     for files_of_cluster in _by_cluster(files_read):
         problems = [problem for _, file in files_of_cluster for problem in file.problems]
-        parts = [part for path, file in files_of_cluster for part in by_node(path, file, problems, logs)]
+        parts = [
+            (path, lines if file.selected or logs.selection is None else select_lines(lines, logs.selection), node)
+            for path, file in files_of_cluster
+            for _, lines, node in by_node(path, file, problems, logs)
+        ]
         assign_to_nodes(folder, label, parts, problems, logs)
 
 

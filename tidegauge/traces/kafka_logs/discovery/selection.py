@@ -9,7 +9,7 @@ Rules of this file
    read, and of its session, which must not seem to have a gap.
 2. What the other lines show of a node is noted: which loggers were on, how topics are named.
 3. A partition belongs to one shard, the same in every process (CRC-32 of its name). What a line becomes is computed for all
-   shards at once (`by_shard`): `line` returns that of one shard, shards.py writes all of them.
+   shards at once (`by_shard`): shards.py reads that of one shard, or writes all of them.
 """
 
 import json
@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from tidegauge.traces.kafka_logs.parsing.lines import Line
+from tidegauge.traces.kafka_logs.parsing.lines import Gap, Line
 from tidegauge.traces.kafka_logs.parsing.parsed_line import TP_IN_A_LIST, parse_line, session_of
 from tidegauge.traces.kafka_logs.parsing.request_log import (
     LOGGED,
@@ -43,7 +43,7 @@ _FETCHED = re.compile(rf"{TP_IN_A_LIST}=PartitionData\([^()]*\)(?:, )?")
 _LEADER = re.compile(r"leaderId=(\d+)")
 TOPIC_ID = re.compile(r"(?:topicId=|topic id Some\(|topic ID )([A-Za-z0-9_\-]{22})")
 _API = re.compile(r'"requestApiKey":(\d+)')
-_READ_FIELDS = ("requestHeader", "totalTimeMs", "requestQueueTimeMs", "localTimeMs", "remoteTimeMs")
+_READ_FIELDS = ("requestHeader", "connection", "totalTimeMs", "requestQueueTimeMs", "localTimeMs", "remoteTimeMs")
 """Fields of a document of the request log that are read, beside `request` and `response`."""
 _UNREAD = frozenset({"clusterId", "nodeEndpoints", "throttleTimeMs", "rackId"})
 """Fields of these two that are not."""
@@ -64,7 +64,7 @@ KIND_TEXTS = {
 
 
 class SessionRequest(NamedTuple):
-    """A follower's fetch as its session counts it; `counter` is the fetcher thread, or the session at a leader.
+    """A fetch as its session counts it; `counter` is the fetcher thread, or the session at a leader.
 
     `opens` is the session that its response names, 0 if the line has no response.
     """
@@ -79,16 +79,17 @@ class LineByShard(NamedTuple):
     """A line as each shard reads it: `named` by the shards of its partitions, `rest` for all others (None: nothing).
 
     `request` is the fetch that it is, if it is one. It is `unnamed` if it has a topic id without a name so far: it may be of
-    any shard.
+    any shard. A line `of_another_time` is outside the times that are read.
     """
 
     named: Mapping[int, Line] = {}
     rest: Line | None = None
     request: SessionRequest | None = None
     unnamed: bool = False
+    of_another_time: bool = False
 
 
-_NOTHING = LineByShard()
+_NOTHING, _OF_ANOTHER_TIME = LineByShard(), LineByShard(of_another_time=True)
 """A line that no shard reads."""
 
 
@@ -98,6 +99,7 @@ class Selection:
 
     `names` (topics by id) and `kinds` are what all lines about partitions showed, also those that are left out. `kinds` are
     kinds of lines by file and by shard of the partition. `shard_dir` has the logs by shard, if they were split (shards.py).
+    `gaps` are those that other shards show, each with the folder of its cluster: they make what fails here undecided, too.
     """
 
     topics: frozenset[str] = frozenset()
@@ -106,6 +108,7 @@ class Selection:
     end: int | None = None
     shard: tuple[int, int] = (0, 1)
     shard_dir: str = ""
+    gaps: tuple[tuple[str, Gap], ...] = ()
     names: dict[str, str] = field(default_factory=dict)
     kinds: dict[str, dict[int | None, set[str]]] = field(default_factory=dict)
     _shards: dict[str, int | None] = field(default_factory=dict, repr=False)
@@ -125,7 +128,7 @@ class Selection:
 
     def fresh_copy(self) -> "Selection":
         """Copy the selection for other logs, without what these showed."""
-        return Selection(self.topics, self.partitions, self.begin, self.end, self.shard, self.shard_dir)
+        return Selection(self.topics, self.partitions, self.begin, self.end, self.shard, self.shard_dir, self.gaps)
 
     @property
     def everything(self) -> bool:
@@ -136,15 +139,10 @@ class Selection:
         """Return the kinds of those lines of a file that are left out."""
         return {kind for shard, kinds in self.kinds.get(file, {}).items() if shard != self.shard[0] for kind in kinds}
 
-    def line(self, line: Line) -> Line | None:
-        """Return the part of a line that is read, None if it is not."""
-        by_shard = self.by_shard(line)
-        return by_shard.named.get(self.shard[0], by_shard.rest)
-
     def by_shard(self, line: Line) -> LineByShard:
         """Return a line as each shard reads it, and note what it shows to shards that do not (rule 2)."""
         if (self.begin is not None and line.time < self.begin) or (self.end is not None and line.time > self.end):
-            return _NOTHING
+            return _OF_ANOTHER_TIME
         if self.everything:
             return LineByShard(rest=line)
         if is_request(line):
@@ -204,7 +202,7 @@ class Selection:
             self.names[topic_id[1]] = tp.rpartition("-")[0]
 
     def _split_request(self, line: Line) -> LineByShard:
-        """Split a request of the request log: each shard has its partitions, the others only a follower's fetch session."""
+        """Split a request of the request log: each shard has its partitions, the others only a fetch of a session."""
         # The key is near the beginning: requests of kinds that are not read need not be parsed as JSON.
         api = _API.search(line.message, 0, 400)
         if api is not None and int(api[1]) not in NAMES:
@@ -218,16 +216,17 @@ class Selection:
             for_others, has_unnamed = self._slim(line, document, shard=None, shards=shards)
             named = {shard: self._slim(line, document, shard)[0] for shard in shards if shard is not None}
             body, response = document["request"], document["response"]
-            of_follower = replica_of(body) >= 0 and api is not None and int(api[1]) == FETCH
             session, epoch, opens = (
                 int(body.get("sessionId", 0)),
                 int(body.get("sessionEpoch", -1)),
                 int(response.get("sessionId", 0)),
             )
-            request = SessionRequest((str(session),), session, epoch, opens) if of_follower else None
+            # A consumer's session, too, leaves out what did not change: each request of it may read any partition.
+            of_session = api is not None and int(api[1]) == FETCH and (epoch > 0 or opens > 0 or replica_of(body) >= 0)
+            request = SessionRequest((str(session),), session, epoch, opens) if of_session else None
         except NOT_KAFKAS:
             return LineByShard(rest=line)  # malformed: reported where it is parsed
-        return LineByShard(named, for_others if has_unnamed or of_follower else None, request, has_unnamed)
+        return LineByShard(named, for_others if has_unnamed or of_session else None, request, has_unnamed)
 
     def _slim(
         self, line: Line, document: Any, shard: int | None, shards: set[int | None] | None = None

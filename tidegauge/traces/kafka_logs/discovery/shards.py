@@ -1,38 +1,55 @@
 """Split logs into shards of their partitions, on disk: each file is read once, each shard from its own lines.
 
-`split_logs` writes a folder for each log file, with a file of rows for each shard and one for all (`all`), and what the logs
-showed together (LogFacts). `read_log` reads a log of one shard from there. A *row* is a line as a tuple, see `_row`.
+`split_logs` writes a folder for each log file, in it one for each range of its bytes, with a file of rows for each shard and
+one for all (`all`); and what the logs showed together (LogFacts). `read_log` reads a log of one shard from there. A *row* is
+a line as a tuple, see `_row`. The processes that split and read may be of several machines that share the folder.
 
 Rules of this file
 
-1. A shard has what `Selection.line` takes of the logs, except for two things, so that it does not grow with the partitions
-   of others. Of sessions that ask for none of its partitions it has summaries only (SessionSummaries). And every shard has
-   the first and last line of each process, without the text: for the times between which the process logged.
+1. A shard has what `Selection.by_shard` makes of the logs, except for two things, so that it does not grow with the
+   partitions of others. Of sessions that ask for none of its partitions it has summaries only (SessionSummaries). And every
+   shard has, without their text, the first and last lines of each process, for the times between which it logged, and those
+   that name its node, its cluster and the ids of topics.
 2. Any request of a session, in any file, may show what the session asks for. A session may ask for anything if no log has
    its first request, or if it has a topic id without a name.
 3. A file with the lines of several writers or nodes (docker compose, a merged time line) is not split, and read as it is.
+4. A range may be split twice at the same time, as Spark does: its folder appears at once, when all is in it.
 """
 
 import marshal
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
+from shutil import rmtree
 from sys import intern
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 from tidegauge.traces.kafka_logs.discovery.selection import LineByShard, Selection, SessionRequest, SessionSummaries
-from tidegauge.traces.kafka_logs.discovery.writers import own_id
-from tidegauge.traces.kafka_logs.parsing.lines import Line, LogFile, read_lines
+from tidegauge.traces.kafka_logs.discovery.writers import NAMING_TOPICS, named_cluster, named_topic, own_id
+from tidegauge.traces.kafka_logs.parsing.lines import (
+    NEAR_LINES,
+    PROCESS_BEGINS,
+    ByteRange,
+    Line,
+    LogFile,
+    byte_ranges,
+    read_lines,
+    read_range,
+)
 from tidegauge.traces.kafka_logs.parsing.request_log import is_request
+from tidegauge.traces.problems import Problem, note
 
 AT_ONCE = 500
 """Lines of a shard that are written at once."""
+OF_A_RANGE = 64_000_000
+"""Bytes of a log that a process splits at a time."""
 _ALL, _FILE, _FACTS = "all", "file", "known"
-"""Names of files in the folders: the rows for all shards, the LogFile without lines, and LogFacts."""
-_PROCESS_BEGINS = "Registered signal handlers"
+"""Names of files in the folders: the rows for all shards, the LogFile without lines and the number of lines, LogFacts."""
 
 
 @dataclass
@@ -40,7 +57,8 @@ class LogFacts:
     """What files show to all shards: topic names by id, kinds of lines (by file), and for which shards sessions ask.
 
     `asks` has shards by session. `opened` are the sessions whose first request was read, `anything` those that may ask for
-    any partition.
+    any partition. `nodes` are those that lines name as their own, by folder of a file; the files in `unsplit` have lines of
+    several writers.
     """
 
     names: dict[str, str] = field(default_factory=dict)
@@ -48,11 +66,19 @@ class LogFacts:
     asks: dict[int, set[int]] = field(default_factory=dict)
     opened: set[int] = field(default_factory=set)
     anything: set[int] = field(default_factory=set)
+    nodes: dict[str, set[int]] = field(default_factory=dict)
+    unsplit: set[str] = field(default_factory=set)
 
     def add(self, other: "LogFacts") -> None:
-        """Add what another file showed."""
+        """Add what another file, or another range of one, showed."""
         self.names |= other.names
-        self.kinds |= other.kinds
+        for file, kinds_by_shard in other.kinds.items():
+            of_file = self.kinds.setdefault(file, {})
+            for kinds_shard, kinds in kinds_by_shard.items():
+                of_file.setdefault(kinds_shard, set()).update(kinds)
+        for file, nodes in other.nodes.items():
+            self.nodes.setdefault(file, set()).update(nodes)
+        self.unsplit |= other.unsplit
         self.opened |= other.opened
         self.anything |= other.anything
         for session, shards in other.asks.items():
@@ -65,23 +91,38 @@ class LogFacts:
         return not is_certain or shard in self.asks.get(session, ())
 
 
+class _Part(NamedTuple):
+    """A file, or a range of its bytes, the `number`-th (from 0)."""
+
+    path: Path
+    number: int = 0
+    range: ByteRange | None = None
+
+
 class SplitLog(NamedTuple):
-    """A function that splits one file; it can be sent to other processes."""
+    """A function that splits one file, or a range of it; it can be sent to other processes."""
 
     selection: Selection
     layout: str | None
 
-    def __call__(self, path: Path) -> LogFacts:
-        """Write the lines of a file by shard to a folder of its own; return what it showed to all shards."""
-        folder = _shard_folder(self.selection, path)
-        folder.mkdir()
-        writer = _Writer(folder, replace(self.selection, kinds={}))
-        file = read_lines(path, folder.name, self.layout, writer.take)
+    def __call__(self, part: _Part) -> LogFacts:
+        """Write the lines by shard to a folder of their own; return what they showed to all shards."""
+        folder = _shard_folder(self.selection, part.path)
+        unfinished = folder / f".{part.number}.{uuid4().hex}"
+        unfinished.mkdir(parents=True)
+        writer = _Writer(unfinished, replace(self.selection, kinds={}))
+        if part.range is None:
+            read = read_lines(part.path, folder.name, self.layout, writer.take), 0
+        else:
+            read = read_range(part.range, folder.name, self.layout, writer.take)
         writer.end()
-        # A file of several writers is not split (rule 3): without its LogFile `read_log` reads the file itself.
-        if not file.sources and len(writer.nodes) < 2:
-            (folder / _FILE).write_bytes(pickle.dumps(file))
-        return writer.facts
+        (unfinished / _FILE).write_bytes(pickle.dumps(read))
+        try:
+            unfinished.rename(folder / str(part.number))
+        # Another process was sooner (rule 4).
+        except OSError:
+            rmtree(unfinished)
+        return replace(writer.facts, nodes={folder.name: writer.nodes}, unsplit={folder.name} if read[0].sources else set())
 
 
 def split_logs(
@@ -95,9 +136,17 @@ def split_logs(
     # Request logs last: they have topic ids only, the others names, too.
     for of_requests in (False, True):
         paths = [path for path in logs if ("request" in path.name) is of_requests]
-        for file_facts in over(SplitLog(replace(selection, names=dict(facts.names)), layout), paths):
-            facts.add(file_facts)
+        parts = [part for path in paths for part in _parts(path, layout)]
+        for facts_of_part in over(SplitLog(replace(selection, names=dict(facts.names)), layout), parts):
+            facts.add(facts_of_part)
+    facts.unsplit |= {file for file, nodes in facts.nodes.items() if len(nodes) > 1}
     (Path(selection.shard_dir) / _FACTS).write_bytes(pickle.dumps(facts))
+
+
+def _parts(path: Path, layout: str | None) -> list[_Part]:
+    """Return the ranges of a large log, or the whole of a log."""
+    ranges = byte_ranges(path, OF_A_RANGE, layout)
+    return [_Part(path, number, part) for number, part in enumerate(ranges)] or [_Part(path)]
 
 
 def read_log(path: Path, label: str, layout: str | None, selection: Selection) -> LogFile:
@@ -106,22 +155,144 @@ def read_log(path: Path, label: str, layout: str | None, selection: Selection) -
     `label` is what reports call it. What its lines showed to all shards goes to `selection`.
     """
     folder = _shard_folder(selection, path)
-    if not selection.shard_dir or not (folder / _FILE).exists():
-        return read_lines(path, label, layout, selection.line)
-    facts = _facts(selection.shard_dir)
+    facts = _facts(selection.shard_dir) if selection.shard_dir else LogFacts()
+    # Without a folder it is no log that was split: the file is new.
+    if not selection.shard_dir or folder.name in facts.unsplit or not folder.exists():
+        return _read_selected(path, label, layout, selection)
     selection.names.update(facts.names)
     selection.kinds[label] = facts.kinds.get(folder.name, {})
-    shard = selection.shard[0]
-    lines = [_line(label, row) for row in _rows(folder / str(shard))]
-    lines += _lines_for_all(folder, label, shard, facts)
+    shard, chains = selection.shard[0], SessionSummaries()
+    file, lines, problems, before = LogFile(label, [], []), list[Line](), list[Problem](), 0
+    for part in sorted(folder.glob("[0-9]*"), key=lambda part: int(part.name)):
+        # Lines come from the shard; problems and layout are the same for all.
+        read, number_of_lines = pickle.loads((part / _FILE).read_bytes())
+        file = read if before == 0 else file
+        lines += [_line(label, row, before) for row in _rows(part / str(shard))]
+        lines += _lines_for_all(part, label, shard, facts, chains, before)
+        for problem in read.problems:
+            note(_problem_behind(problem, label, before), problems)
+        before += number_of_lines
+    lines += chains.end_all()
     lines.sort(key=lambda line: line.number)
-    # Lines come from the shard; problems and layout of the file are the same for all.
-    file: LogFile = pickle.loads((folder / _FILE).read_bytes())
-    return file._replace(
-        label=label,
-        lines=lines,
-        problems=[replace(problem, path=label) for problem in file.problems],
-    )
+    return file._replace(label=label, lines=lines, problems=problems)
+
+
+def _problem_behind(problem: Problem, label: str, before: int) -> Problem:
+    """Return the problem of a range for the file that reports call `label`; `before` the range are so many lines."""
+    line = None if problem.line is None else problem.line + before
+    return replace(problem, path=label, line=line, until=None if problem.until is None else problem.until + before)
+
+
+def _read_selected(path: Path, label: str, layout: str | None, selection: Selection) -> LogFile:
+    """Read the selected part of a log from the file, of several writers the whole."""
+    nodes: set[int | None] = {None}
+    selected = _Selected(selection)
+
+    def take(line: Line) -> Line | None:
+        """Return the part of a line that is read, and note the node that it names."""
+        nodes.add(own_id(line.message))
+        return selected.part(line)
+
+    file = read_lines(path, label, layout, take)
+    if file.sources or len(nodes) > 2:
+        # Lines that are not selected may tell whose the others are: select_lines comes after that.
+        return read_lines(path, label, layout)._replace(selected=False)
+    return file._replace(lines=selected.with_edges(file.lines))
+
+
+def select_lines(lines: Iterable[Line], selection: Selection) -> list[Line]:
+    """Return the selected part of the lines of one node."""
+    selected = _Selected(selection)
+    return selected.with_edges([part for line in lines if (part := selected.part(line)) is not None])
+
+
+class _Selected:
+    """The selected part of the lines of one node in a file."""
+
+    def __init__(self, selection: Selection) -> None:
+        """Begin before the first line."""
+        self.selection, self._edges, self._at_edges = selection, _Edges(), list[_Edge]()
+
+    def part(self, line: Line) -> Line | None:
+        """Return the part of a line that is read, None if there is none."""
+        by_shard = self.selection.by_shard(line)
+        self._at_edges += self._edges.feed(line, by_shard)
+        return by_shard.named.get(self.selection.shard[0], by_shard.rest)
+
+    def with_edges(self, lines: list[Line]) -> list[Line]:
+        """Return the parts of all lines, and the edges among those that are not read."""
+        edges = [*self._at_edges, *self._edges.end_file()]
+        lines += [line for line, shards in edges if self.selection.shard[0] not in shards]
+        return sorted(lines, key=lambda line: line.number)
+
+
+_Edge = tuple[Line, Collection[int]]
+"""A line at the edge of a process, without its text, and the shards that have the line itself."""
+
+
+class _Edges:
+    """What every shard needs of the lines of others (rule 1): when a process logged, and of which node and cluster."""
+
+    def __init__(self) -> None:
+        """Begin a file."""
+        self._near: deque[tuple[Line, LineByShard]] = deque(maxlen=NEAR_LINES + 1)
+        """The last lines."""
+        self._names: dict[str, tuple[Line, LineByShard] | None] = {}
+        """By text, the last line that names the node, its cluster, or a topic by its id; None if that is the first one."""
+        self._last = 0
+        """The number of the last line at an edge."""
+
+    def feed(self, line: Line, by_shard: LineByShard) -> list[_Edge]:
+        """Note a line; return the lines before it if it begins a process, the first line, and the first with a new name."""
+        # Network threads write requests, often to a file of their own: those show nothing of a process's end.
+        if is_request(line) or by_shard.of_another_time:
+            return []
+        edges = self.end() if line.message.startswith(PROCESS_BEGINS) else []
+        is_first = not self._near
+        self._near.append((line, by_shard))
+        if is_first:
+            edges += self.end()
+        name = _name_in(line)
+        if name in self._names:
+            self._names[name] = (line, by_shard)
+        elif name:
+            edges.append((_line_without_text(line, name), by_shard.named))
+            self._names[name] = None
+        return edges
+
+    def end(self) -> list[_Edge]:
+        """Return the last lines so far that not every shard has."""
+        edges: list[_Edge] = [
+            (_line_without_text(line), by_shard.named)
+            for line, by_shard in self._near
+            # With a `rest` every shard has the line itself.
+            if by_shard.rest is None and line.number > self._last
+        ]
+        self._last = max((line.number for line, _ in self._near), default=0)
+        return edges
+
+    def end_file(self) -> list[_Edge]:
+        """Return the last lines of the file, and the last one with each name: two ids of a topic may follow each other."""
+        return self.end() + [
+            (_line_without_text(last[0], name), last[1].named) for name, last in self._names.items() if last is not None
+        ]
+
+
+def _name_in(line: Line) -> str:
+    """Return the text of a line that names the same node, cluster, or topic with its id, and says nothing else."""
+    named = named_topic(line.message) if line.logger in NAMING_TOPICS else None
+    if named is not None:
+        return "topic {} with topic ID {}".format(*named)
+    cluster = named_cluster(line)
+    if cluster is not None:
+        return f"Cluster ID = {cluster}"
+    node = own_id(line.message)
+    return "" if node is None else f"[Broker id={node}]"
+
+
+def _line_without_text(line: Line, message: str = "") -> Line:
+    """Return a line that shows when its logger wrote it, and perhaps of which node."""
+    return Line(line.file, line.number, line.time, "", message, line.logger)
 
 
 class _Writer:
@@ -136,10 +307,7 @@ class _Writer:
         """By counter (SessionRequest), the shards that its full fetches ask for, which open sessions."""
         self._waiting: dict[str, list[tuple[Any, ...]]] = {}
         """By name of the file, the rows that are not written yet."""
-        self._last: tuple[Line, LineByShard] | None = None
-        """The last line that is no request."""
-        self._last_edge = 0
-        """The number of the last line that `_edge` wrote."""
+        self._edges = _Edges()
         self.nodes: set[int] = set()
         """The nodes that lines name as their own."""
 
@@ -148,16 +316,7 @@ class _Writer:
         if (node := own_id(line.message)) is not None:
             self.nodes.add(node)
         by_shard = self.selection.by_shard(line)
-        if not by_shard.named and by_shard.rest is None:
-            return
-        if not is_request(line):
-            is_first = self._last is None
-            # The first and the last line of a process bound the time in which it logged, which every shard needs.
-            if line.message.startswith(_PROCESS_BEGINS):
-                self._edge()
-            self._last = (line, by_shard)
-            if is_first:
-                self._edge()
+        self._put_edges(self._edges.feed(line, by_shard))
         if by_shard.request is not None:
             self._note_session(by_shard.request, set(by_shard.named), by_shard.unnamed)
         for shard, own in by_shard.named.items():
@@ -168,19 +327,14 @@ class _Writer:
 
     def end(self) -> None:
         """End the file: write what waits."""
-        self._edge()
+        self._put_edges(self._edges.end_file())
         for name in self._waiting:
             self._write(name)
 
-    def _edge(self) -> None:
-        """Write the last line so far to every shard that does not have it, without its text."""
-        if self._last is None:
-            return
-        line, by_shard = self._last
-        # With a `rest` every shard has the line itself.
-        if by_shard.rest is None and line.number > self._last_edge:
-            self._last_edge = line.number
-            self._put(_ALL, ((line.number, line.time, "", "", "", 0), tuple(by_shard.named), None))
+    def _put_edges(self, edges: Iterable[_Edge]) -> None:
+        """Write lines at the edges of processes to every shard that has not the line itself."""
+        for line, shards in edges:
+            self._put(_ALL, (_row(line), tuple(shards), None))
 
     def _note_session(self, request: SessionRequest, shards: set[int], unnamed: bool) -> None:
         """Note in `facts` for which shards the session of a request asks; `unnamed`: the request has unknown topic ids."""
@@ -219,10 +373,10 @@ def _row(line: Line) -> tuple[int, int, str, str, str, int]:
     return line.number, line.time, line.thread, line.message, line.logger, line.summarizes
 
 
-def _line(label: str, row: tuple[int, int, str, str, str, int]) -> Line:
-    """Return the line of a row; `label` is its file."""
+def _line(label: str, row: tuple[int, int, str, str, str, int], before: int) -> Line:
+    """Return the line of a row; `label` is its file, `before` the number of lines before its range."""
     number, time, thread, message, logger, summarizes = row
-    return Line(label, number, time, intern(thread), message, intern(logger), summarizes)
+    return Line(label, before + number, time, intern(thread), message, intern(logger), summarizes)
 
 
 def _rows(path: Path) -> Iterator[Any]:
@@ -235,23 +389,26 @@ def _rows(path: Path) -> Iterator[Any]:
             yield from marshal.load(file)
 
 
-def _lines_for_all(folder: Path, label: str, shard: int, facts: LogFacts) -> Iterator[Line]:
-    """Yield the lines of a log that all shards read, with summaries of the sessions that ask for nothing of this one."""
-    chains = SessionSummaries()
+def _lines_for_all(
+    folder: Path, label: str, shard: int, facts: LogFacts, chains: SessionSummaries, before: int
+) -> Iterator[Line]:
+    """Yield the lines of a range that all shards read, with summaries of the sessions that ask for nothing of this one.
+
+    `chains` are those of its file, `before` is the number of lines before the range.
+    """
     # `owners` are shards that have a row of their own of the line; `request` is that of the line, if it is a fetch.
     for row, owners, request in _rows(folder / _ALL):
         if request is None:
             if shard not in owners:
-                yield _line(label, row)
+                yield _line(label, row, before)
             continue
         session_request = SessionRequest(*request)
         if session_request.epoch > 0 and not facts.asks_for(shard, session_request.session):
-            yield from chains.add(_line(label, row), session_request)
+            yield from chains.add(_line(label, row, before), session_request)
             continue
         yield from chains.end(session_request.counter)
         if shard not in owners:
-            yield _line(label, row)
-    yield from chains.end_all()
+            yield _line(label, row, before)
 
 
 def _shard_folder(selection: Selection, path: Path) -> Path:

@@ -128,6 +128,31 @@ def named_cluster(line: Line) -> str | None:
     return None if match is None else match[1]
 
 
+NAMING_TOPICS = frozenset(
+    {"logger", "ReplicationControlManager", "LogManager", "KafkaServer", "BrokerLifecycleManager", "QuorumController"}
+)
+"""Loggers whose lines name topic ids or cluster ids."""
+_WITH_ID = re.compile(r" with topic (?:id (?:Some\()?|ID )([A-Za-z0-9_\-]{22})(?![A-Za-z0-9_\-])")
+_LOADED = re.compile(r"topicId=([A-Za-z0-9_\-]{22}), topic=([^,]{1,249}),")
+_NO_ID = "A" * 22
+"""Uuid.ZERO_UUID: a topic without an id, from before KIP-516."""
+_LONGEST_NAME = 260
+"""Characters of a topic and a partition."""
+
+
+def named_topic(message: str) -> tuple[str, str] | None:
+    """Return the topic that a message names with its id, and the id; None if it names none."""
+    match = _WITH_ID.search(message)
+    if match is not None:
+        # The name stands before it; 8 characters more are enough to see a word `topic` before that.
+        words_before = message[max(0, match.start() - _LONGEST_NAME - 8) : match.start()].split(" ")
+        # `topic orders with topic ID ..` names the topic, everything else a partition.
+        topic = words_before[-1] if words_before[-2:-1] == ["topic"] else words_before[-1].rpartition("-")[0]
+        return (topic, match[1]) if topic and match[1] != _NO_ID else None
+    match = _LOADED.search(message)
+    return (match[2], match[1]) if match is not None and match[1] != _NO_ID else None
+
+
 def _node_of(line: Line, ids_of_writer: set[int]) -> int | None:
     """Return the node that the thread of a line names, else the one node of its writer; None if neither is known."""
     node = thread_id(line.thread)

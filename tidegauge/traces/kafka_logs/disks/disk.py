@@ -31,11 +31,12 @@ from tidegauge.traces.kafka_logs.disks.segment_files import (
     replica_files,
     unchecked,
 )
-from tidegauge.traces.kafka_logs.nodes.gap_detection import AFTER_ALL_LINES as END_OF_LOG
-from tidegauge.traces.kafka_logs.nodes.gap_detection import EVERYTHING, WORDS, Gap, latest_epoch
+from tidegauge.traces.kafka_logs.nodes.gap_detection import EVERYTHING, WORDS, latest_epoch
 from tidegauge.traces.kafka_logs.nodes.logged_broker import Fields, LoggedStep
 from tidegauge.traces.kafka_logs.nodes.node import Node
 from tidegauge.traces.kafka_logs.nodes.process import END
+from tidegauge.traces.kafka_logs.parsing.lines import AFTER_ALL_LINES as END_OF_LOG
+from tidegauge.traces.kafka_logs.parsing.lines import Gap
 from tidegauge.traces.problems import CHARACTERS_SHOWN, Problem
 from tidegauge.traces.schema import UNCLEAN_ELECTIONS, Config, Event, Trace
 from tidegauge.util.input_limits import read_regular

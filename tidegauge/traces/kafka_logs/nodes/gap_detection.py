@@ -7,7 +7,6 @@ with what the lines before it showed (LoggedBroker), before the line changes tha
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from tidegauge.traces.kafka_logs.nodes.logged_broker import (
@@ -21,14 +20,8 @@ from tidegauge.traces.kafka_logs.nodes.logged_broker import (
     fetcher_key,
     may_fetch,
 )
-from tidegauge.traces.kafka_logs.parsing.lines import Line, clock
+from tidegauge.traces.kafka_logs.parsing.lines import AFTER_ALL_LINES, BEFORE_ALL_LINES, Gap, Line, Spot
 from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine, fetch_line
-
-BEFORE_ALL_LINES, AFTER_ALL_LINES = (-1, -1), (1 << 60, 1 << 60)
-"""Before the first line of a node, and after its last one."""
-
-Spot = tuple[int, int]
-"""(process run, index of the line)."""
 
 FETCHER, LOG, PARTITION, ROLES, CACHE, REQUESTS = (
     "ReplicaFetcherThread at TRACE",
@@ -46,32 +39,6 @@ A thread writes its lines to a file in the order of its clock.
 """
 WORDS: Mapping[str, str] = {"leo": "log end", "hw": "high watermark", "entry": "epoch"}
 """The words of messages for the values that lines show."""
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """Lines of `logger` are missing at `node`, somewhere after `begin` and before `end`; `why` is the evidence.
-
-    `times` are those of the lines at both ends (of a clock that was set back: the one to which it was), None where there is
-    none.
-    """
-
-    node: int
-    logger: str
-    begin: Spot
-    end: Spot
-    times: tuple[int | None, int | None]
-    why: str
-
-    def __str__(self) -> str:
-        """Return the gap as a report prints it: the logger, the node, between which times, and the evidence."""
-        # [11:23]: the time of day to the millisecond, out of `2026-11-21T08:27:15.123456`.
-        first, last = (None if time is None else clock(time)[11:23] for time in self.times)
-        if first is None:
-            when = "all the time" if last is None else f"before {last}"
-        else:
-            when = f"after {first}" if last is None else f"{first} to {last}"
-        return f"{self.logger} of node {self.node}, {when}: {self.why}"
 
 
 def latest_epoch(epochs: object) -> int | None:

@@ -20,10 +20,10 @@ from pathlib import Path
 from tidegauge.traces.kafka_logs.discovery.files import NodeFiles
 from tidegauge.traces.kafka_logs.nodes import controller, follower, leader, process
 from tidegauge.traces.kafka_logs.nodes.controller import LoggedController
-from tidegauge.traces.kafka_logs.nodes.gap_detection import Gap, GapDetector, clock_set_back
+from tidegauge.traces.kafka_logs.nodes.gap_detection import GapDetector, clock_set_back
 from tidegauge.traces.kafka_logs.nodes.logged_broker import OF_A_CONTROLLER, LoggedBroker, ThreadPartition
 from tidegauge.traces.kafka_logs.nodes.process import ProcessRun
-from tidegauge.traces.kafka_logs.parsing.lines import Line, incarnations
+from tidegauge.traces.kafka_logs.parsing.lines import Gap, Line, incarnations
 from tidegauge.traces.kafka_logs.parsing.merge_streams import merge_streams, without_copies
 from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine, parse_line
 from tidegauge.traces.kafka_logs.parsing.request_log import NOT_KAFKAS, LoggedRequest, RequestReader, is_request

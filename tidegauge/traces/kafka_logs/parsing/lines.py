@@ -16,7 +16,7 @@ from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from sys import intern
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,27 +28,85 @@ from tidegauge.traces.kafka_logs.parsing.layout import DOCUMENTED, KAFKAS, Entry
 from tidegauge.traces.kafka_logs.parsing.patterns import TABLE
 from tidegauge.traces.kafka_logs.parsing.timestamps import EPOCH
 from tidegauge.traces.problems import Problem, note, shown
-from tidegauge.util.input_limits import LineBound, UnpackingError, longest_line, pieces_on_disk, unpacked
+from tidegauge.util.input_limits import LineBound, UnpackingError, longest_line, pieces_on_disk, size_on_disk, unpacked
 
 # Blocks of complete lines of a file, compressed or not: of a file of any size, one block is in memory.
 #
 # 1. A block ends with a line break, except for the last one. What cannot be read, or unpacked, becomes a Problem; what came
 #    before it is read.
 # 2. Most lines of a large file have no pattern for their logger. They are skipped as bytes, a block at a time. An incomplete
-#    line, and the one after it, are never skipped: they show that lines are missing.
+#    line, and the one after it, are never skipped: they show that lines are missing. Nor are the last ones of a process:
+#    they show until when it logged.
 
 
 BLOCK = 4 << 20
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _GZIP = b"\x1f\x8b"
+PROCESS_BEGINS, _FIRST_LOGGER = "Registered signal handlers", "Log4jControllerRegistration$"
+"""How the line begins with which a process does, and the logger of the one that may stand shortly before it."""
+NEAR_LINES = 5
+"""Lines between the two lines that begin a process, at most."""
 KNOWN = "|".join(sorted({re.escape(logger) for _, logger, _ in TABLE}))
 """A pattern for the loggers whose lines the reader knows."""
 
 
-def blocks(path: Path, label: str, problems: list[Problem]) -> Iterator[bytes]:
-    """Yield the content of a log file in blocks: uncompressed, in UTF-8, without lines that are too long."""
+@dataclass
+class ByteRange:
+    """A part of a log, which another process may read: the lines that begin at the bytes from `begin` on, before `end`.
+
+    `behind` is the text after them, once they are read; None at the end of the file.
+    """
+
+    path: Path
+    begin: int
+    end: int
+    behind: str | None = None
+
+    def pieces(self, file: BinaryIO) -> Iterator[bytes]:
+        """Yield the lines of the opened file in pieces of any length."""
+        # The line that the first byte is in began before it, unless the byte before is a line break.
+        if self.begin:
+            file.seek(self.begin - 1)
+            while (piece := file.readline(BLOCK)) and not piece.endswith(b"\n"):
+                pass
+        piece = b"\n"
+        while piece and file.tell() < self.end:
+            piece = file.read(min(BLOCK, self.end - file.tell()))
+            yield piece
+        # The last line may end behind the range.
+        while piece and not piece.endswith(b"\n"):
+            piece = file.readline(BLOCK)
+            yield piece
+        self.behind = file.readline(BLOCK).decode("utf-8", "replace") or None
+
+
+def byte_ranges(path: Path, size: int, pattern: str | None = None) -> list[ByteRange]:
+    """Return parts of about `size` bytes that read_range reads as read_lines does the whole; none where that is not so.
+
+    They are of large plain text in a layout without wrappers; `pattern` is that layout if the user named it.
+    """
+    try:
+        status = path.stat()
+        with path.open("rb") as file:
+            head = file.read(BLOCK)
+    except OSError:
+        return []
+    # What is smaller may have to be restored, which takes the whole text; holes are not what a reader of bytes sees.
+    is_small = status.st_size < 2 * size or status.st_size <= MOST_WRAPPED or size_on_disk(status) < status.st_size
+    is_plain = not head.startswith(_GZIP) and encoding_of(head) == "utf-8" and not is_binary(head)
+    if is_small or not is_plain or may_be_restored(head):
+        return []
+    layout = layout_of(_texts(head, begins=True), pattern)
+    if layout is None or layout.wrappers:
+        return []
+    return [ByteRange(path, begin, min(begin + size, status.st_size)) for begin in range(0, status.st_size, size)]
+
+
+def blocks(path: Path, label: str, problems: list[Problem], part: ByteRange | None = None) -> Iterator[bytes]:
+    """Yield the content of a log file, or of a part, in blocks: uncompressed, in UTF-8, without lines that are too long."""
     bound = LineBound()
-    for piece in _restored(_in_utf8(pieces(path, label, problems))):
+    content_read = pieces(path, label, problems, part)
+    for piece in _restored(_in_utf8(content_read)) if part is None else content_read:
         content = bound.feed(piece)
         note_long_lines(bound, label, problems)
         if content:
@@ -113,11 +171,11 @@ def _in_utf8(content: Iterator[bytes]) -> Iterator[bytes]:
     yield decoder.decode(b"", True).encode()
 
 
-def pieces(path: Path, label: str, problems: list[Problem]) -> Iterator[bytes]:
-    """Yield the content of a file, uncompressed, in pieces of any length."""
+def pieces(path: Path, label: str, problems: list[Problem], part: ByteRange | None = None) -> Iterator[bytes]:
+    """Yield the content of a file, or a part of it, uncompressed, in pieces of any length."""
     try:
         with path.open("rb") as file:
-            following = pieces_on_disk(file, BLOCK)
+            following = pieces_on_disk(file, BLOCK) if part is None else part.pieces(file)
             first = next(following, b"")
             content = chain([first], following)
             yield from unpacked(content) if first.startswith(_GZIP) else content
@@ -146,8 +204,8 @@ def lines_matching(block: bytes, pattern: str) -> tuple[Positions, Positions, np
 def positions_read(block: bytes) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
     """Return the numbers (from 0) of the lines of a block that must be read, and the positions where they begin and end.
 
-    They are those with a known logger, those that are not whole, and the line after each of these. The block has a layout of
-    Kafka: `[time] .. (logger)`.
+    They are those with a known logger, those that are not whole, the line after each of these, the first and the last
+    one of the block, and those before the beginning of a process. The block has a layout of Kafka: `[time] .. (logger)`.
     """
     data = np.frombuffer(block, dtype=np.uint8)
     begins, ends, has_known_logger = lines_matching(block, KNOWN)
@@ -158,6 +216,10 @@ def positions_read(block: bytes) -> tuple[Sequence[int], Sequence[int], Sequence
     must_be_read = has_known_logger | ~whole
     # An incomplete line may continue in the next one: that decides whether it was cut off (rule 2 of read_lines).
     must_be_read[1:] |= ~whole[:-1]
+    must_be_read[:1] = must_be_read[-1:] = True
+    for begin in re.finditer(PROCESS_BEGINS.encode(), block):
+        number = int(np.searchsorted(ends, begin.start()))
+        must_be_read[max(0, number - NEAR_LINES - 1) : number] = True
     numbers = np.flatnonzero(must_be_read)
     return numbers.tolist(), begins[numbers].tolist(), ends[numbers].tolist()
 
@@ -218,7 +280,8 @@ def everything(line: Line) -> Line | None:
 class LogFile(NamedTuple):
     """A file that was read; `sources` has the lines by writer if its wrapper names that (docker compose, journald).
 
-    `layout` is the name of its layout, empty if none was found.
+    `layout` is the name of its layout, empty if none was found. If only a part of the logs is read, its lines are `selected`
+    already, unless they are of several writers.
     """
 
     label: str
@@ -226,6 +289,7 @@ class LogFile(NamedTuple):
     problems: list[Problem]
     layout: str = ""
     sources: dict[str, list[Line]] = {}  # noqa: RUF012
+    selected: bool = True
 
 
 def clock(time: int) -> str:
@@ -272,8 +336,23 @@ def read_lines(path: Path, label: str, pattern: str | None = None, take: Take = 
     if layout.wrappers:
         reader.read_wrapped(chain([first], content))
     else:
-        reader.read_blocks(chain([first], content), fast=layout.name in (DOCUMENTED, KAFKAS) and take is not everything)
+        reader.read_blocks(chain([first], content))
     return LogFile(label, reader.lines, problems, layout.name, reader.sources)
+
+
+def read_range(part: ByteRange, label: str, pattern: str | None, take: Take) -> tuple[LogFile, int]:
+    """Read a part of a log (byte_ranges) as `read_lines` reads the whole; return it, and how many lines it has.
+
+    The numbers of its lines, in problems too, count from its own first line.
+    """
+    problems: list[Problem] = []
+    layout = layout_of(_texts(next(pieces(part.path, label, problems), b""), begins=True), pattern)
+    if layout is None:
+        # It had one when the log was divided: the file was replaced, or cannot be read any more (in `problems`).
+        return LogFile(label, [], problems), 0
+    reader = LineReader(label, layout, problems, take)
+    lines = reader.read_blocks(blocks(part.path, label, problems, part), part)
+    return LogFile(label, reader.lines, problems, layout.name), lines
 
 
 def layout_of(texts: Sequence[str], pattern: str | None = None) -> Layout | None:
@@ -293,16 +372,21 @@ class LineReader:
         self._shape = ""
         """The shape of the first line that was read (see `_shape`)."""
 
-    def read_blocks(self, content: Iterable[bytes], *, fast: bool) -> None:
-        """Read the blocks of a file; `fast` skips lines of loggers that the reader does not know."""
+    def read_blocks(self, content: Iterable[bytes], part: ByteRange | None = None) -> int:
+        """Read the blocks of a file, or of a part of it; return the number of lines."""
         before = 0
+        # Lines of loggers that the reader does not know are skipped, unless all lines are wanted.
+        fast = self.layout.name in (DOCUMENTED, KAFKAS) and self.take is not everything
         # One block late: the first line of the next one tells whether the last line of this one is continued.
         waiting: bytes | None = None
         for block in chain(content, [None]):
             if waiting is not None:
-                behind = None if block is None else block[: block.find(b"\n") + 1 or len(block)].decode("utf-8", "replace")
+                behind = None if part is None else part.behind
+                if block is not None:
+                    behind = block[: block.find(b"\n") + 1 or len(block)].decode("utf-8", "replace")
                 before += self.block(waiting, before, behind, fast=fast)
             waiting = block
+        return before
 
     def read_wrapped(self, content: Iterable[bytes]) -> None:
         """Read the blocks of a file whose lines are in wrappers."""
@@ -424,11 +508,6 @@ def is_binary(content: bytes) -> bool:
     return 3 * len(head.translate(None, _TEXT)) >= max(1, len(head))
 
 
-_FIRST_LOGGER = "Log4jControllerRegistration$"
-NEAR_LINES = 5
-"""Lines between the two lines that begin a process, at most."""
-
-
 def incarnations(lines: list[Line]) -> list[list[Line]]:
     """Split the lines of one node into those of each process.
 
@@ -436,10 +515,46 @@ def incarnations(lines: list[Line]) -> list[list[Line]]:
     """
     runs: list[list[Line]] = [[]]
     for line in lines:
-        if line.message.startswith("Registered signal handlers"):
+        if line.message.startswith(PROCESS_BEGINS):
             before = runs[-1][-NEAR_LINES:]
             # That line is printed as the first logger is made: from there on the lines belong to the new process.
             moved = next((len(before) - at for at, earlier in enumerate(before) if earlier.logger == _FIRST_LOGGER), 0)
             runs.append([runs[-1].pop() for _ in range(moved)][::-1])
         runs[-1].append(line)
     return [run for run in runs if run]
+
+
+# Where lines are missing.
+
+
+BEFORE_ALL_LINES, AFTER_ALL_LINES = (-1, -1), (1 << 60, 1 << 60)
+"""Before the first line of a node, and after its last one."""
+
+Spot = tuple[int, int]
+"""(process run, index of the line)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Lines of `logger` are missing at `node`, somewhere after `begin` and before `end`; `why` is the evidence.
+
+    `times` are those of the lines at both ends (of a clock that was set back: the one to which it was), None where there is
+    none.
+    """
+
+    node: int
+    logger: str
+    begin: Spot
+    end: Spot
+    times: tuple[int | None, int | None]
+    why: str
+
+    def __str__(self) -> str:
+        """Return the gap as a report prints it: the logger, the node, between which times, and the evidence."""
+        # [11:23]: the time of day to the millisecond, out of `2026-11-21T08:27:15.123456`.
+        first, last = (None if time is None else clock(time)[11:23] for time in self.times)
+        if first is None:
+            when = "all the time" if last is None else f"before {last}"
+        else:
+            when = f"after {first}" if last is None else f"{first} to {last}"
+        return f"{self.logger} of node {self.node}, {when}: {self.why}"

@@ -81,8 +81,11 @@ def _without_repetitions(lines: Sequence[Line]) -> tuple[list[Line], set[_LineKe
         key = (line.time, line.thread, line.message)
         # A logger may print the same text twice in one tick of a millisecond clock; such lines stay, except those of _ONCE.
         # An equal line right after a copy is of the same copied stretch.
-        is_copy = key in keys and (
-            is_copy or line.time < latest.get(line.thread, 0) or any(words in line.message for words in once)
+        # Lines without their text (shards.py) look alike.
+        is_copy = (
+            line.message != ""
+            and key in keys
+            and (is_copy or line.time < latest.get(line.thread, 0) or any(words in line.message for words in once))
         )
         if not is_copy:
             keys.add(key)

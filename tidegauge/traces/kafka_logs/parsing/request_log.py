@@ -19,7 +19,7 @@ Rules of this file
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -191,6 +191,12 @@ class LoggedFetch:
     unasked: Mapping[str, LoggedResponse] = field(default_factory=dict)
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     """By partition, the id of its topic, where the request names topics so."""
+
+    def keep(self, wanted: Callable[[str], bool]) -> None:
+        """Leave out the partitions that are not wanted."""
+        self.requested = {tp: partition for tp, partition in self.requested.items() if wanted(tp)}
+        self.responses = {tp: response for tp, response in self.responses.items() if wanted(tp)}
+        self.unasked = {tp: response for tp, response in self.unasked.items() if wanted(tp)}
 
 
 @dataclass(eq=False, slots=True)

@@ -48,6 +48,16 @@ def test_the_lines_between_two_processes_are_lost(name: str, node: str, tmp_path
     assert failing(folder) == set()
 
 
+def test_all_lines_of_a_process_but_its_first_ones_are_lost(tmp_path: Path) -> None:
+    """The leader handled 66 fetches of it, none of which a line sends: they are no last fetches that nobody logged."""
+    path = "n2/server.log"
+    second = starts("4.2.0/d-unclean", path)[1]
+    folder = copied("4.2.0/d-unclean", tmp_path, lambda file, at, _line: file != path or not 12 <= at < second)
+    (gap,) = (gap for gap in read(folder).gaps if "no line sends one" in str(gap))
+    assert "66 fetches of its broker epoch 14" in str(gap)
+    assert (gap.node, check([folder]).verdict) == (2, Verdict.INCONCLUSIVE)
+
+
 def test_a_log_that_ends_with_an_orderly_stop_of_a_broker_that_came_back(tmp_path: Path) -> None:
     """The disk is that of the process that nothing is left of."""
     name, path = "4.1.1/m-lost-disk", "n2/server.log"

@@ -8,7 +8,9 @@ import pytest
 from tests.spark_check.right_and_wrong import right_and_wrong
 from tests.spark_check.test_work import damage
 from tidegauge.cli.main import main
+from tidegauge.conformance.checking import sharded
 from tidegauge.conformance.checking.check import CheckOptions, Report, check
+from tidegauge.conformance.checking.verdicts import Verdict
 from tidegauge.spark_check.check import captures_in, check_on_spark
 from tidegauge.traces.kafka_logs.capture import FOLDER, shipped
 
@@ -29,6 +31,25 @@ def test_captures_are_judged_as_without_spark() -> None:
     paths = [FOLDER / "3.4.0", shipped()["4.2.0/k-epoch-jump-control"]]
     report = check_on_spark(paths, CheckOptions(), "local[2]")
     assert said(report) == said(check([shipped()["3.4.0/b-kill-leader"], paths[1]]))
+
+
+@pytest.mark.spark
+def test_a_large_capture_is_judged_in_shares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task each, with the tally of every rule; those without a failure are not judged again. A damaged result is none."""
+    monkeypatch.setattr(sharded, "LARGE_BYTES", 1)
+    monkeypatch.setattr(sharded, "OF_A_SHARE", 400_000)
+    paths = [shipped()[name] for name in ("3.4.0/b-kill-leader", "4.2.0/a-steady")]
+    counts, whole = [sharded.share_count(path) for path in paths], check(paths)
+    assert min(counts) > 2
+    results = tmp_path / "results"
+    first = check_on_spark(paths, CheckOptions(), "local[2]", results)
+    kept = sorted(results.glob("logs-*/*.share"))
+    kept[0].write_bytes(b"no share")
+    again = check_on_spark(paths, CheckOptions(), "local[2]", results)
+    assert said(first) == said(whole) == said(again)
+    before = [int(note.split(" ")[0]) for note in again.notes if "had been judged before" in note]
+    assert sum(before) == len(kept) - 1 == sum(counts) - 1 - sum(1 for one in first.inputs if one.verdict is Verdict.FAIL)
+    assert [path.name.split("-")[0] for path in results.iterdir()] == ["logs", "logs"]
 
 
 @pytest.mark.spark

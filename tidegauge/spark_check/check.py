@@ -8,9 +8,16 @@ many rows an earlier run had left. `how` (`CheckOptions`) are the options of the
 that files name, `how.explained` is how many failures to explain, `how.situations` whether to count situations for coverage.
 """
 
-from collections.abc import Iterator, Sequence
+import hashlib
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from tidegauge.conformance.checking.check import (
     CheckedInput,
@@ -21,20 +28,26 @@ from tidegauge.conformance.checking.check import (
     explain_failures,
     merge_reports,
     overall_verdict,
+    report_without_failures,
 )
 from tidegauge.conformance.checking.inputs import InputBatch, is_parquet
+from tidegauge.conformance.checking.sharded import check_in_shares, check_share, share_count
 from tidegauge.conformance.checking.situations import added
 from tidegauge.conformance.checking.verdicts import lost_disk_notes, rule_verdicts, run_verdict
 from tidegauge.conformance.engine.judge import RuleTally, add_tallies, judge
 from tidegauge.conformance.judge.fields import RULE_IDS
 from tidegauge.spark_check.judging import SparkRun, files_in, judge_files, sum_rules
 from tidegauge.spark_check.result_row import ResultRow
-from tidegauge.spark_check.session import session, task_failures
-from tidegauge.spark_check.storage import AnyPath, ArrowPath, open_parquet, to_path
-from tidegauge.traces.kafka_logs.discovery.files import log_files
+from tidegauge.spark_check.session import is_local, session, task_failures
+from tidegauge.spark_check.storage import AnyPath, ArrowPath, open_parquet, to_path, writable_directory
+from tidegauge.spark_check.worker import atomic_write, judge_fingerprint, version_of
+from tidegauge.traces.kafka_logs.discovery.files import log_files, logs_in
 from tidegauge.traces.kafka_logs.discovery.folders import FolderWalk
 from tidegauge.traces.schema import MISSING
 from tidegauge.util.errors import UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # The report on Parquet files that were judged on Spark.
 #
@@ -110,13 +123,18 @@ def _failing(rows: Sequence[ResultRow], how: CheckOptions) -> Iterator[JudgedBat
 
 # The paths of `tidegauge check --spark`.
 #
-# 1. The row groups of Parquet files are tasks, in runs; of anything else each capture is a task.
+# 1. The row groups of Parquet files are tasks, in runs; of anything else each capture is a task. A large one is first split,
+#    each range of bytes a task, then each share of its partitions is one (conformance.checking.sharded).
 # 2. A capture is a directory that holds the logs of a cluster. A directory of captures, however deep, is its captures.
-# 3. A task reads its input by its path: the workers must see the same files.
+# 3. A task reads its input by its path: the workers must see the same files. The split logs are in the directory of results,
+#    or on the disk of the one machine of a local master; without either a large capture is one task, too.
+# 4. A share without a failure is kept in the directory of results, and not judged again.
 
 
 LOGS = ("logs", "log")
 """Folders of a node that may hold its logs."""
+KEPT = ".share"
+"""How files with the results of a share end."""
 
 
 def check_on_spark(
@@ -124,7 +142,8 @@ def check_on_spark(
 ) -> Report:
     """Judge the Parquet files and the captures below `paths` on the Spark master.
 
-    `results` is a directory for the rows about Parquet: row groups that have a row there already are not judged again.
+    `results` is a directory for the rows about Parquet, and for shares of large captures: row groups and shares that are
+    there already are not judged again.
     """
     inputs = [to_path(path) for path in paths]
     # Those that are Parquet files or directories of them, and the files.
@@ -142,13 +161,74 @@ def check_on_spark(
         if files:
             run = judge_files(spark, files, results, how.profile, situations=how.situations)
             reports.append(report_of(run, how))
-        if captures:
-            # None: reports on captures are not kept, so a failed job keeps nothing.
-            with task_failures(None):
-                # One task for a capture: the logs of a cluster must be merged in one place.
-                tasks = spark.sparkContext.parallelize(captures, len(captures))
-                reports += tasks.map(lambda path: judge_capture(path, how)).collect()
+        place = _shared_directory(spark, results) if captures else None
+        shares = {path: 1 if place is None else share_count(path) for path in captures}
+        with task_failures(results if max(shares.values(), default=1) > 1 else None):
+            for path, count in shares.items():
+                if place is not None and count > 1:
+                    reports.append(_judge_in_shares(spark, path, count, how, place, keeps=results is not None))
+            whole = [path for path, count in shares.items() if count == 1]
+            reports += _tasks(spark, partial(judge_capture, how=how), whole)
     return merge_reports(reports, how.explained)
+
+
+def _tasks(spark: "SparkSession", function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
+    """Yield the function of each item, a task each."""
+    yield from spark.sparkContext.parallelize(items, len(items)).map(function).collect() if items else ()
+
+
+def _shared_directory(spark: "SparkSession", results: str | AnyPath | None) -> Path | None:
+    """Return a directory that all workers see: that of the results, or of this machine if it runs the tasks; else None."""
+    target = None if results is None else writable_directory(results)
+    if isinstance(target, Path):
+        return target.absolute()
+    return Path(tempfile.gettempdir()) if is_local(str(spark.sparkContext.master)) else None
+
+
+def _judge_in_shares(spark: "SparkSession", path: str, count: int, how: CheckOptions, place: Path, *, keeps: bool) -> Report:
+    """Return the report on a capture, judged in so many shares; what is needed meanwhile is written to a folder in `place`.
+
+    If `place` keeps results, shares that it has are not judged again.
+    """
+    mark = _fingerprint(path, count, how)
+    kept = place / f"logs-{mark}" if keeps else None
+    known: dict[int, Report] = {}
+    if kept is not None:
+        kept.mkdir(exist_ok=True)
+        known = {number: report for number in range(count) if (report := _kept_share(kept / f"{number}{KEPT}")) is not None}
+    with tempfile.TemporaryDirectory(prefix=".shares-", dir=place) as folder:
+        check_one = partial(_check_and_keep, kept=kept)
+        report = check_in_shares(path, count, how, partial(_tasks, spark), folder, check_one, known)
+    before = (f"{len(known):,} of {count:,} shares had been judged before",) if known else ()
+    return replace(report, notes=(*report.notes, *before))
+
+
+def _fingerprint(path: str, count: int, how: CheckOptions) -> str:
+    """Return a hash of the logs of a capture, by their sizes and times, of the options, and of the judge."""
+    options = how.layout, None if how.selection is None else how.selection.chosen, count
+    versions = sorted(version_of(log) for log in logs_in(Path(path)))
+    text = repr((versions, options, judge_fingerprint(how.profile, situations=how.situations)))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _check_and_keep(path: str | PathLike[str], how: CheckOptions, number: int, kept: Path | None) -> Report:
+    """Check share `number` of a capture, in a worker; write the result to the folder `kept` if no rule fails."""
+    report = check_share(path, how, number)
+    # A share that is judged again with the gaps of others has failures: those are explained by their events.
+    if kept is not None and not report.failures:
+        content = msgspec.msgpack.encode((report.inputs, report.notes))
+        with atomic_write(kept / f"{number}{KEPT}") as unfinished:
+            unfinished.write_bytes(content)
+    return report
+
+
+def _kept_share(path: Path) -> Report | None:
+    """Return the report on a share that an earlier run has left; None without one, or if it is damaged."""
+    try:
+        inputs, notes = msgspec.msgpack.decode(path.read_bytes(), type=tuple[tuple[CheckedInput, ...], tuple[str, ...]])
+    except (OSError, msgspec.MsgspecError):
+        return None
+    return report_without_failures(inputs, notes)
 
 
 def holds_parquet(path: AnyPath) -> bool:

@@ -118,7 +118,7 @@ def session(master: str = "local[2]") -> Iterator["SparkSession"]:
             spark = builder.getOrCreate()
         try:
             # Workers of a cluster have no Tidegauge: they get it, with the judge compiled before.
-            if not _is_local(master):
+            if not is_local(master):
                 prepare()
                 spark.sparkContext.addPyFile(str(project_zip(Path(scratch))))
             yield spark
@@ -134,7 +134,7 @@ def _ship_to(spark: "SparkSession") -> None:
     """Give the workers of a user's session this package, once, unless they import it from where it is installed."""
     context = spark.sparkContext
     # Workers on this machine that import the package as this interpreter does; or it was shipped before.
-    installed = _is_local(str(context.master)) and _is_installed()
+    installed = is_local(str(context.master)) and _is_installed()
     if installed or context.getLocalProperty(SHIPPED):
         return
     # Compiled first, so that the machine code goes into the zip.
@@ -191,7 +191,7 @@ def _settings(master: str, scratch: Path) -> Mapping[str, str]:
         "spark.python.daemon.module": "tidegauge.spark_check.daemon",
         "spark.python.unix.domain.socket.enabled": "true",
     }
-    if _is_local(master):
+    if is_local(master):
         settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
     else:
         settings |= {"spark.executorEnv.PYTHONPATH": ZIP, "spark.speculation": "true"}
@@ -199,7 +199,7 @@ def _settings(master: str, scratch: Path) -> Mapping[str, str]:
     return settings
 
 
-def _is_local(master: str) -> bool:
+def is_local(master: str) -> bool:
     """Return whether a master runs its tasks on this machine."""
     return master == "local" or master.startswith("local[")
 
@@ -222,7 +222,7 @@ def _environment(master: str, java_home: Path) -> Iterator[None]:
     """
     # SAFE_PATH_VARIABLE keeps the current directory off the path of Python's modules.
     variables = {"JAVA_HOME": str(java_home), "PYSPARK_DRIVER_PYTHON": sys.executable, **SAFE_PATH_VARIABLE}
-    if _is_local(master):
+    if is_local(master):
         variables["PYSPARK_PYTHON"] = sys.executable
         variables["SPARK_LOCAL_IP"] = "127.0.0.1"
         variables["PYTHONPATH"] = os.pathsep.join(filter(None, (str(PACKAGE_ROOT), os.environ.get("PYTHONPATH"))))

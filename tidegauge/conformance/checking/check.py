@@ -439,6 +439,19 @@ def merge_reports(reports: Sequence[Report], explained: int = EXPLAINED_FAILURES
     )
 
 
+def report_without_failures(inputs: Sequence[CheckedInput], notes: Sequence[str]) -> Report:
+    """Return the report that had these inputs and notes, and no failure."""
+    return Report(
+        inputs=tuple(inputs),
+        verdict=overall_verdict(inputs),
+        rules=_rules([checked.rules for checked in inputs]),
+        explanations=(),
+        failures=0,
+        seconds=0.0,
+        notes=tuple(notes),
+    )
+
+
 def merge_shares(shares: Sequence[CheckedInput]) -> CheckedInput:
     """Merge shares of one input. Every share reads the same files, so a problem that all of them met is reported once."""
     rules = _rules([share.rules for share in shares])

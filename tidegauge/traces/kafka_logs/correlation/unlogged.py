@@ -9,7 +9,7 @@ Steps that a process must have made after its last line are added with the line 
 line index, order there, time). A step happened after `begins` and by `ends`; `key` is where its stamp puts it.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -39,7 +39,12 @@ from tidegauge.traces.kafka_logs.parsing.request_log import LoggedFetch
 # 1. A broker registers each time it starts (KIP-631), so every broker epoch is a process of its own. Leaders log it with
 #    fetches (KIP-903), the controller when it registers the broker. A higher epoch is a later process.
 # 2. A process is known by the fetches that its own lines send. Two epochs in the lines of one process, or more epochs than
-#    processes between two known ones, show that the beginning of a process is missing there.
+#    processes between two known ones, show that the beginning of a process is missing there. Of a process whose fetches were
+#    handled, and of which no line sends one, the lines behind its beginning are missing.
+
+
+UNLOGGED_FETCHES = 10
+"""Fetches that a process may have sent without a line: one that is told to stop stops logging before it stops fetching."""
 
 
 class _KnownProcess(NamedTuple):
@@ -71,7 +76,10 @@ def unlogged_processes(
         own = [fetch for fetch in with_broker_epoch if fetch.replica == node.id]
         epochs = {fetch.broker_epoch or 0 for fetch in own}
         epochs.update(*(other.controller.broker_epochs.get(node.id, ()) for other in nodes))
-        yield from _gaps_between(node, sorted(epochs), _known_processes(own, matched))
+        requests: Counter[int] = Counter()
+        for fetch in own:
+            requests[fetch.broker_epoch or 0] += fetch.request.line.requests
+        yield from _gaps_between(node, sorted(epochs), _known_processes(own, matched), requests)
 
 
 def _known_processes(fetches: Sequence[LoggedFetch], matched: Mapping[int, Send]) -> list[_KnownProcess]:
@@ -84,22 +92,31 @@ def _known_processes(fetches: Sequence[LoggedFetch], matched: Mapping[int, Send]
     return [_KnownProcess(epoch, run, min(times), max(times)) for (epoch, run), times in sorted(send_times.items())]
 
 
-def _gaps_between(node: Node, epochs: Sequence[int], processes: Sequence[_KnownProcess]) -> Iterator[Gap]:
-    """Yield the gaps before, between and after the known processes; `epochs` are all broker epochs that others name."""
+def _gaps_between(
+    node: Node, epochs: Sequence[int], processes: Sequence[_KnownProcess], requests: Mapping[int, int]
+) -> Iterator[Gap]:
+    """Yield the gaps before, between and after the known processes; `epochs` are all broker epochs that others name.
+
+    `requests` counts the fetches that leaders handled, by the broker epoch of their sender.
+    """
     for before, after in zip((None, *processes), (*processes, None), strict=True):
         first = -1 if before is None else before.run
         last = len(node.runs) if after is None else after.run
         unknown = [epoch for epoch in epochs if (not before or epoch > before.epoch) and (not after or epoch < after.epoch)]
         # Two broker epochs in the lines of one process: the line that begins the second one is missing.
         restarted = before is not None and after is not None and before.epoch != after.epoch and first == last
-        # Processes in between that sent no fetch may be those of the unknown epochs.
+        # Processes in between that sent no fetch may be those of the unknown epochs. A fetch is logged before it is sent: a
+        # process that sent many logged some.
         without_fetch = max(0, last - first - 1)
-        if not restarted and len(unknown) <= without_fetch:
+        unsent = next((epoch for epoch in unknown if requests.get(epoch, 0) > UNLOGGED_FETCHES), None)
+        if not restarted and len(unknown) <= without_fetch and unsent is None:
             continue
         begin = BEFORE_ALL_LINES if before is None else spot(node, before.last)
         run, index = AFTER_ALL_LINES if after is None else spot(node, after.first)
         epoch = unknown[0] if unknown else after.epoch if after is not None else None
         why = f"others name its broker epoch {epoch}, and no line begins that process"
+        if not restarted and len(unknown) <= without_fetch:
+            why = f"{requests[unsent or 0]} fetches of its broker epoch {unsent} were handled, and no line sends one"
         times = (None if before is None else before.last, None if after is None else after.first)
         yield Gap(node.id, EVERYTHING, begin, AFTER_ALL_LINES if after is None else (run, index + 1), times, why)
 

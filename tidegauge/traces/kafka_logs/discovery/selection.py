@@ -131,6 +131,11 @@ class Selection:
         return Selection(self.topics, self.partitions, self.begin, self.end, self.shard, self.shard_dir, self.gaps)
 
     @property
+    def chosen(self) -> tuple[object, ...]:
+        """What a user has chosen, for a fingerprint."""
+        return sorted(self.topics), sorted(self.partitions), self.begin, self.end
+
+    @property
     def everything(self) -> bool:
         """Whether all partitions are read: none is named, and there is one shard."""
         return not (self.topics or self.partitions) and self.shard[1] == 1

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 from tidegauge.traces.kafka_logs.discovery.selection import LineByShard, Selection, SessionRequest, SessionSummaries
-from tidegauge.traces.kafka_logs.discovery.writers import NAMING_TOPICS, named_cluster, named_topic, own_id
+from tidegauge.traces.kafka_logs.discovery.writers import NAMING_TOPICS, is_brokers, named_cluster, named_topic, own_id
 from tidegauge.traces.kafka_logs.parsing.lines import (
     NEAR_LINES,
     PROCESS_BEGINS,
@@ -239,11 +239,13 @@ class _Edges:
         """The last lines."""
         self._names: dict[str, tuple[Line, LineByShard] | None] = {}
         """By text, the last line that names the node, its cluster, or a topic by its id; None if that is the first one."""
+        self._of_broker = False
+        """Whether a line was of a logger that only brokers have."""
         self._last = 0
         """The number of the last line at an edge."""
 
     def feed(self, line: Line, by_shard: LineByShard) -> list[_Edge]:
-        """Note a line; return the lines before it if it begins a process, the first line, and the first with a new name."""
+        """Note a line; return those before it if it begins a process, the first, and those that first show whose it is."""
         # Network threads write requests, often to a file of their own: those show nothing of a process's end.
         if is_request(line) or by_shard.of_another_time:
             return []
@@ -252,6 +254,9 @@ class _Edges:
         self._near.append((line, by_shard))
         if is_first:
             edges += self.end()
+        if not self._of_broker and is_brokers([line]):
+            self._of_broker = True
+            edges.append((_line_without_text(line), by_shard.named))
         name = _name_in(line)
         if name in self._names:
             self._names[name] = (line, by_shard)

@@ -39,7 +39,8 @@ from tidegauge.util.input_limits import LineBound, UnpackingError, longest_line,
 #    they show until when it logged.
 
 
-BLOCK = 4 << 20
+BLOCK, SKIPPED_FROM = 4 << 20, 1 << 20
+"""Bytes of a block, and of one of which lines are skipped."""
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _GZIP = b"\x1f\x8b"
 PROCESS_BEGINS, _FIRST_LOGGER = "Registered signal handlers", "Log4jControllerRegistration$"
@@ -376,7 +377,7 @@ class LineReader:
         """Read the blocks of a file, or of a part of it; return the number of lines."""
         before = 0
         # Lines of loggers that the reader does not know are skipped, unless all lines are wanted.
-        fast = self.layout.name in (DOCUMENTED, KAFKAS) and self.take is not everything
+        may_skip = self.layout.name in (DOCUMENTED, KAFKAS) and self.take is not everything
         # One block late: the first line of the next one tells whether the last line of this one is continued.
         waiting: bytes | None = None
         for block in chain(content, [None]):
@@ -384,7 +385,8 @@ class LineReader:
                 behind = None if part is None else part.behind
                 if block is not None:
                     behind = block[: block.find(b"\n") + 1 or len(block)].decode("utf-8", "replace")
-                before += self.block(waiting, before, behind, fast=fast)
+                # In a short log a line of any logger may be the only one that names the node.
+                before += self.block(waiting, before, behind, fast=may_skip and len(waiting) >= SKIPPED_FROM)
             waiting = block
         return before
 

@@ -1,6 +1,7 @@
 """A directory of captures on Spark: the same report as without."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -35,10 +36,14 @@ def test_captures_are_judged_as_without_spark() -> None:
 
 @pytest.mark.spark
 def test_a_large_capture_is_judged_in_shares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A task each, with the tally of every rule; those without a failure are not judged again. A damaged result is none."""
+    """A task each, with the tally of every rule; those without a failure are not judged again.
+
+    A damaged result is none, nor is one of files with another content.
+    """
     monkeypatch.setattr(sharded, "LARGE_BYTES", 1)
     monkeypatch.setattr(sharded, "OF_A_SHARE", 400_000)
-    paths = [shipped()[name] for name in ("3.4.0/b-kill-leader", "4.2.0/a-steady")]
+    paths = [tmp_path / "b-kill-leader", shipped()["4.2.0/a-steady"]]
+    shutil.copytree(shipped()["3.4.0/b-kill-leader"], paths[0])
     counts, whole = [sharded.share_count(path) for path in paths], check(paths)
     assert min(counts) > 2
     results = tmp_path / "results"
@@ -50,6 +55,11 @@ def test_a_large_capture_is_judged_in_shares(tmp_path: Path, monkeypatch: pytest
     before = [int(note.split(" ")[0]) for note in again.notes if "had been judged before" in note]
     assert sum(before) == len(kept) - 1 == sum(counts) - 1 - sum(1 for one in first.inputs if one.verdict is Verdict.FAIL)
     assert [path.name.split("-")[0] for path in results.iterdir()] == ["logs", "logs"]
+    checkpoint = next(paths[0].glob("n1/replication-offset-checkpoint"))
+    checkpoint.write_text(checkpoint.read_text().replace("alpha", "omega"))
+    changed = check_on_spark(paths[:1], CheckOptions(), "local[2]", results)
+    assert not [note for note in changed.notes if "judged before" in note]
+    assert said(changed) == said(check(paths[:1]))
 
 
 @pytest.mark.spark

@@ -44,7 +44,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_layout(parser)
     add_selection(parser)
     add_bounds(parser)
-    add_spark(parser, "judge on Spark: Parquet files by their row groups, broker logs by captures")
+    add_spark(parser, "judge on Spark: Parquet files by their row groups, broker logs by captures, large ones by partitions")
     recordings.add_results(
         parser,
         "; with --spark: keep the results of Parquet files in a directory or, without --follow, at a URI, from which the "

@@ -31,7 +31,6 @@ from tidegauge.conformance.checking.check import (
     report_without_failures,
 )
 from tidegauge.conformance.checking.inputs import InputBatch, is_parquet
-from tidegauge.conformance.checking.sharded import check_in_shares, check_share, share_count
 from tidegauge.conformance.checking.situations import added
 from tidegauge.conformance.checking.verdicts import lost_disk_notes, rule_verdicts, run_verdict
 from tidegauge.conformance.engine.judge import RuleTally, add_tallies, judge
@@ -40,8 +39,8 @@ from tidegauge.spark_check.judging import SparkRun, files_in, judge_files, sum_r
 from tidegauge.spark_check.result_row import ResultRow
 from tidegauge.spark_check.session import is_local, session, task_failures
 from tidegauge.spark_check.storage import AnyPath, ArrowPath, open_parquet, to_path, writable_directory
-from tidegauge.spark_check.worker import atomic_write, judge_fingerprint, version_of
-from tidegauge.traces.kafka_logs.discovery.files import log_files, logs_in
+from tidegauge.spark_check.worker import atomic_write, file_fingerprint, judge_fingerprint
+from tidegauge.traces.kafka_logs.discovery.files import log_files
 from tidegauge.traces.kafka_logs.discovery.folders import FolderWalk
 from tidegauge.traces.schema import MISSING
 from tidegauge.util.errors import UsageError
@@ -135,6 +134,8 @@ LOGS = ("logs", "log")
 """Folders of a node that may hold its logs."""
 KEPT = ".share"
 """How files with the results of a share end."""
+DEEPEST = 8
+"""Folders below a capture whose files a kept result depends on: more than any reader goes down."""
 
 
 def check_on_spark(
@@ -162,13 +163,10 @@ def check_on_spark(
             run = judge_files(spark, files, results, how.profile, situations=how.situations)
             reports.append(report_of(run, how))
         place = _shared_directory(spark, results) if captures else None
-        shares = {path: 1 if place is None else share_count(path) for path in captures}
-        with task_failures(results if max(shares.values(), default=1) > 1 else None):
-            for path, count in shares.items():
-                if place is not None and count > 1:
-                    reports.append(_judge_in_shares(spark, path, count, how, place, keeps=results is not None))
-            whole = [path for path, count in shares.items() if count == 1]
-            reports += _tasks(spark, partial(judge_capture, how=how), whole)
+        with task_failures(results if place is not None else None):
+            of_large = _judge_in_shares(spark, captures, how, place, keeps=results is not None) if place is not None else {}
+            whole = [path for path in captures if path not in of_large]
+            reports += [*of_large.values(), *_tasks(spark, partial(judge_capture, how=how), whole)]
     return merge_reports(reports, how.explained)
 
 
@@ -185,34 +183,50 @@ def _shared_directory(spark: "SparkSession", results: str | AnyPath | None) -> P
     return Path(tempfile.gettempdir()) if is_local(str(spark.sparkContext.master)) else None
 
 
-def _judge_in_shares(spark: "SparkSession", path: str, count: int, how: CheckOptions, place: Path, *, keeps: bool) -> Report:
-    """Return the report on a capture, judged in so many shares; what is needed meanwhile is written to a folder in `place`.
+def _judge_in_shares(
+    spark: "SparkSession", captures: Sequence[str], how: CheckOptions, place: Path, *, keeps: bool
+) -> dict[str, Report]:
+    """Return the report on each large capture by its path, judged in shares; the split logs are in a folder in `place`.
 
     If `place` keeps results, shares that it has are not judged again.
     """
-    mark = _fingerprint(path, count, how)
-    kept = place / f"logs-{mark}" if keeps else None
-    known: dict[int, Report] = {}
-    if kept is not None:
-        kept.mkdir(exist_ok=True)
-        known = {number: report for number in range(count) if (report := _kept_share(kept / f"{number}{KEPT}")) is not None}
-    with tempfile.TemporaryDirectory(prefix=".shares-", dir=place) as folder:
-        check_one = partial(_check_and_keep, kept=kept)
-        report = check_in_shares(path, count, how, partial(_tasks, spark), folder, check_one, known)
-    before = (f"{len(known):,} of {count:,} shares had been judged before",) if known else ()
-    return replace(report, notes=(*report.notes, *before))
+    from tidegauge.conformance.checking.sharded import check_in_shares, share_count  # noqa: PLC0415  not for Parquet
+
+    reports = {}
+    for path, count in ((path, count) for path in captures if (count := share_count(path)) > 1):
+        kept = place / f"logs-{_fingerprint(spark, path, count, how)}" if keeps else None
+        known: dict[int, Report] = {}
+        if kept is not None:
+            kept.mkdir(exist_ok=True)
+            shares = ((number, _kept_share(kept / f"{number}{KEPT}")) for number in range(count))
+            known = {number: report for number, report in shares if report is not None}
+        with tempfile.TemporaryDirectory(prefix=".shares-", dir=place) as folder:
+            check_one = partial(_check_and_keep, kept=kept)
+            report = check_in_shares(path, count, how, partial(_tasks, spark), folder, check_one, known)
+        before = (f"{len(known):,} of {count:,} shares had been judged before",) if known else ()
+        reports[path] = replace(report, notes=(*report.notes, *before))
+    return reports
 
 
-def _fingerprint(path: str, count: int, how: CheckOptions) -> str:
-    """Return a hash of the logs of a capture, by their sizes and times, of the options, and of the judge."""
+def _fingerprint(spark: "SparkSession", path: str, count: int, how: CheckOptions) -> str:
+    """Return a hash of the files of a capture, of the options, and of the judge."""
+    walk = FolderWalk(Path(path))
+    folders = [files for _, files in walk.below(DEEPEST)] if Path(path).is_dir() else [[Path(path)]]
+    judge = judge_fingerprint(how.profile, situations=how.situations)
+    contents = sorted(mark for marks in _tasks(spark, partial(_fingerprints, judge=judge), folders) for mark in marks)
     options = how.layout, None if how.selection is None else how.selection.chosen, count
-    versions = sorted(version_of(log) for log in logs_in(Path(path)))
-    text = repr((versions, options, judge_fingerprint(how.profile, situations=how.situations)))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256(repr((contents, options)).encode()).hexdigest()[:16]
+
+
+def _fingerprints(files: Sequence[Path], judge: str) -> list[str]:
+    """Return the fingerprints of files, in a worker: each file is read as a whole."""
+    return [file_fingerprint(str(file), judge) for file in files if file.is_file()]
 
 
 def _check_and_keep(path: str | PathLike[str], how: CheckOptions, number: int, kept: Path | None) -> Report:
     """Check share `number` of a capture, in a worker; write the result to the folder `kept` if no rule fails."""
+    from tidegauge.conformance.checking.sharded import check_share  # noqa: PLC0415  not for Parquet
+
     report = check_share(path, how, number)
     # A share that is judged again with the gaps of others has failures: those are explained by their events.
     if kept is not None and not report.failures:

@@ -42,7 +42,7 @@ from tidegauge.traces.kafka_logs.nodes.logged_broker import (
     reported,
     request_fields,
 )
-from tidegauge.traces.kafka_logs.nodes.process import END, ProcessRun
+from tidegauge.traces.kafka_logs.nodes.process import END, ProcessRun, run_at
 from tidegauge.traces.kafka_logs.parsing.parsed_line import PartitionRequest
 from tidegauge.traces.kafka_logs.parsing.request_log import LoggedFetch, LoggedRequest, LoggedResponse
 
@@ -118,16 +118,12 @@ class Exchanges:
             elif step.name == "LeaderAppend":
                 self._appends[step.tp, step.fields["rec_base"]].append(step)
 
-    def run_of(self, time: int) -> ProcessRun:
-        """Return the process that was running at `time`: the last that had begun; the first one if none had."""
-        return next((run for run in reversed(self.runs) if run.first <= time), self.runs[0])
-
     def add(self, time: int, name: str, tp: str, fields: Fields, request: LoggedRequest, topic_id: str = "") -> LoggedStep:
         """Add a step that only the request log shows; it happened by `time`, and after the request was taken up."""
         # The partitions of a request are at one place: it is looked for once.
         where = self._last_place
         if where is None or where.request is not request or where.time != time:
-            run = self.run_of(request.line.time)
+            run = run_at(self.runs, request.line.time)
             self._last_place = where = _RequestPlace(request, time, run.place(time), time + run.slack, request.line.at)
         step = LoggedStep(self.broker.node, tp, name, fields, where.at, time, where.place)
         # END: behind all lines of its time. `begins` is exclusive.
@@ -140,7 +136,7 @@ class Exchanges:
 
     def fetch(self, fetch: LoggedFetch) -> None:
         """Add the steps of each partition of a fetch."""
-        run, ties = self.run_of(fetch.request.line.time), _ties(fetch, self.sends.get(id(fetch)))
+        run, ties = run_at(self.runs, fetch.request.line.time), _ties(fetch, self.sends.get(id(fetch)))
         for tp, response in fetch.responses.items():
             # Consumers fetch as replica -1.
             if fetch.replica < 0:

@@ -14,7 +14,6 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from typing import NamedTuple
 
 from tidegauge.impl.rules import NONE
-from tidegauge.traces.kafka_logs.correlation.unmatched import run_of, spot
 from tidegauge.traces.kafka_logs.nodes.gap_detection import EVERYTHING
 from tidegauge.traces.kafka_logs.nodes.logged_broker import (
     PROPOSES,
@@ -111,8 +110,8 @@ def _gaps_between(
         unsent = next((epoch for epoch in unknown if requests.get(epoch, 0) > UNLOGGED_FETCHES), None)
         if not restarted and len(unknown) <= without_fetch and unsent is None:
             continue
-        begin = BEFORE_ALL_LINES if before is None else spot(node, before.last)
-        run, index = AFTER_ALL_LINES if after is None else spot(node, after.first)
+        begin = BEFORE_ALL_LINES if before is None else node.spot_at(before.last)
+        run, index = AFTER_ALL_LINES if after is None else node.spot_at(after.first)
         epoch = unknown[0] if unknown else after.epoch if after is not None else None
         why = f"others name its broker epoch {epoch}, and no line begins that process"
         if not restarted and len(unknown) <= without_fetch:
@@ -174,7 +173,7 @@ def tie_unlogged(
         latest = _infer_sends(node, fetches[node.id], senders, matched, gapped, unsent, inferred)
         # By id() of a send, the leader's process that handled it.
         runs = {
-            id(matched[id(fetch)]): run_of(node, fetch.request.handled).number
+            id(matched[id(fetch)]): node.run_at(fetch.request.handled).number
             for fetch in fetches[node.id]
             if id(fetch) in matched
         }

@@ -26,7 +26,7 @@ from tidegauge.traces.kafka_logs.nodes.gap_detection import EVERYTHING, FETCHER,
 from tidegauge.traces.kafka_logs.nodes.logged_broker import PROPOSES, TAKES_RESPONSES, LoggedStep, Send
 from tidegauge.traces.kafka_logs.nodes.node import Node
 from tidegauge.traces.kafka_logs.nodes.process import ProcessRun
-from tidegauge.traces.kafka_logs.parsing.lines import AFTER_ALL_LINES, BEFORE_ALL_LINES, Gap, Line, Spot
+from tidegauge.traces.kafka_logs.parsing.lines import AFTER_ALL_LINES, BEFORE_ALL_LINES, Gap, Line
 from tidegauge.traces.kafka_logs.parsing.request_log import LoggedFetch
 from tidegauge.traces.problems import Problem
 
@@ -103,27 +103,6 @@ def _responds(channel: _Channel, nodes: Sequence[Node]) -> bool:
     return any(not responses.isdisjoint(step.depends_on) for step in steps)
 
 
-def spot(node: Node, time: int) -> Spot:
-    """Return the place of the last line that a node had written by `time`; a node with requests only has no lines."""
-    if not node.runs:
-        return BEFORE_ALL_LINES
-    run = run_of(node, time)
-    return (run.number, run.index(time))
-
-
-def run_of(node: Node, time: int) -> ProcessRun:
-    """Return the process of a node that was running at `time`: the last that had begun; the first if none had."""
-    return next((run for run in reversed(node.runs) if run.first <= time), node.runs[0])
-
-
-def _after(node: Node, time: int) -> Spot:
-    """Return the place behind the last line that a node had written by `time`."""
-    if not node.runs:
-        return AFTER_ALL_LINES
-    run, index = spot(node, time)
-    return (run, index + 1)
-
-
 def found_elsewhere(nodes: Sequence[Node], gaps: Iterable[Gap], own: Iterable[Gap]) -> Iterator[Gap]:
     """Yield the gaps that other shards of the same logs show, and not `own`, at their places in the lines of `nodes`."""
     by_id = {node.id: node for node in nodes}
@@ -132,8 +111,8 @@ def found_elsewhere(nodes: Sequence[Node], gaps: Iterable[Gap], own: Iterable[Ga
         if gap.node in by_id and (gap.node, str(gap)) not in known:
             # Another shard has other lines: only the times say between which lines here the gap lies.
             node, (before, after) = by_id[gap.node], gap.times
-            begin = BEFORE_ALL_LINES if before is None else spot(node, before)
-            yield replace(gap, begin=begin, end=AFTER_ALL_LINES if after is None else _after(node, after))
+            begin = BEFORE_ALL_LINES if before is None else node.spot_at(before)
+            yield replace(gap, begin=begin, end=AFTER_ALL_LINES if after is None else node.spot_behind(after))
 
 
 def _missing_in_session(node: Node, fetches: Sequence[LoggedFetch]) -> Iterator[Gap]:
@@ -145,8 +124,8 @@ def _missing_in_session(node: Node, fetches: Sequence[LoggedFetch]) -> Iterator[
         if not fetch.whole:
             epoch, before = last.get(fetch.session, (None, None))
             why = f"request {fetch.session_epoch} of session {fetch.session} follows request {epoch}"
-            begin = BEFORE_ALL_LINES if before is None else spot(node, before)
-            yield Gap(node.id, REQUESTS, begin, _after(node, time), (before, time), why)
+            begin = BEFORE_ALL_LINES if before is None else node.spot_at(before)
+            yield Gap(node.id, REQUESTS, begin, node.spot_behind(time), (before, time), why)
         # The response to a full fetch names the session that it opens; 0 for none.
         opened = int(fetch.request.response.get("sessionId", 0))
         last[opened or fetch.session] = (max(0, fetch.session_epoch), time)
@@ -171,8 +150,8 @@ def _recorded_without_request(node: Node) -> Iterator[Gap]:
         if not run.served_on or run.logs_until - step.time > UNLOGGED_AT_END:
             before = max((time for time in times if time < step.time), default=None)
             after = min((time for time in times if time > step.time), default=None)
-            begin = BEFORE_ALL_LINES if before is None else spot(node, before)
-            end = AFTER_ALL_LINES if after is None else _after(node, after)
+            begin = BEFORE_ALL_LINES if before is None else node.spot_at(before)
+            end = AFTER_ALL_LINES if after is None else node.spot_behind(after)
             yield Gap(node.id, REQUESTS, begin, end, (before, after), f"a fetch was recorded ({step.at}), and no request")
 
 
@@ -207,7 +186,7 @@ def _log_starts_without_line(node: Node) -> Iterator[Gap]:
         ]
         if lines and start > max(logged_start for _, logged_start in lines):
             before = max(time for time, _ in lines)
-            begin, end = min(spot(node, before), spot(node, step.time)), _after(node, step.time)
+            begin, end = min(node.spot_at(before), node.spot_at(step.time)), node.spot_behind(step.time)
             why = f"a response names log start {start} ({step.at}), and no line moves it there"
             yield Gap(node.id, LOG, begin, end, (before, step.time), why)
             log_starts[step.tp].append((step.time, start))
@@ -222,11 +201,11 @@ def _requests_without_line(node: Node) -> Iterator[Gap]:
         # A diverging fetch is not recorded (Partition#fetchRecords).
         if "div_epoch" in step.fields or not isinstance(step.fields.get("peer"), int):
             continue
-        run = run_of(node, step.time)
+        run = node.run_at(step.time)
         # After its signal to stop, a process may have served without logging (rule 2).
         if not run.served_on or run.logs_until > step.time:
             # Requests are logged when they are answered; the line of the fetch would stand near, before or behind.
-            begin, end = spot(node, step.time - UNLOGGED_AT_END // 2), _after(node, step.time + UNLOGGED_AT_END // 2)
+            begin, end = node.spot_at(step.time - UNLOGGED_AT_END // 2), node.spot_behind(step.time + UNLOGGED_AT_END // 2)
             why = f"a fetch was answered ({step.at}), and no line records it"
             yield Gap(node.id, PARTITION, begin, end, (step.time, step.time), why)
 
@@ -269,14 +248,14 @@ def _handled_and_not_sent(
         # A log that was closed has every line; one that was not lacks at most those of a shutdown.
         if follower.runs[send.run].closed or fetched_on > _longest_shutdown(follower, send):
             why = f"it fetched on for seconds ({behind[-1].request.line.at}) after the last line that says so"
-            yield Gap(follower.id, FETCHER, spot(follower, send.time), AFTER_ALL_LINES, (send.time, None), why)
+            yield Gap(follower.id, FETCHER, follower.spot_at(send.time), AFTER_ALL_LINES, (send.time, None), why)
 
 
 def _sent_and_not_handled(leader: Node, follower: Node, channel: _Channel, matched: Mapping[int, Send]) -> Iterator[Gap]:
     """Yield gaps in the request log of a leader: a line of the follower sends a full fetch that is not there."""
     # By id() of a send, the leader's process that handled it.
     handlers = {
-        id(matched[id(fetch)]): run_of(leader, fetch.request.handled) for fetch in channel.fetches if id(fetch) in matched
+        id(matched[id(fetch)]): leader.run_at(fetch.request.handled) for fetch in channel.fetches if id(fetch) in matched
     }
     handled = [at for at, send in enumerate(channel.sends) if id(send) in handlers]
     for at, send in enumerate(channel.sends if leader.requests else ()):
@@ -345,7 +324,7 @@ def _last_requests(
     for fetch in channel.fetches:
         # A summary asks for nothing that is read, so no step handles its response.
         if id(matched.get(id(fetch))) in places and not fetch.request.line.summarizes:
-            run_number = run_of(leader, fetch.request.handled).number
+            run_number = leader.run_at(fetch.request.handled).number
             fetches_of_run.setdefault(run_number, []).append((places[id(matched[id(fetch)])], fetch))
     # The sends between the last request of a process (at first: before any) and the first request of the next process are
     # those that no line shows as handled.
@@ -372,7 +351,7 @@ def _last_requests(
             # A fetch of this kind is recorded: then lines of Partition are missing, too, not only those of the request log.
             everything = any(step.name == _RECORDED for step in unrecorded)
             why = f"node {follower.id} took {len(behind)} responses to requests that are not there"
-            begin = BEFORE_ALL_LINES if time is None else spot(leader, time)
+            begin = BEFORE_ALL_LINES if time is None else leader.spot_at(time)
             until = AFTER_ALL_LINES if run is None or run + 1 == len(leader.runs) else (run + 1, 0)
             yield Gap(leader.id, EVERYTHING if everything else REQUESTS, begin, until, (time, None), why)
 
@@ -453,6 +432,6 @@ def _torn_line(node: Node, lines: Sequence[Line], problem: Problem) -> Gap:
     number = problem.line or 0
     before = max((line.time for line in lines if line.number < number), default=None)
     after = min((line.time for line in lines if line.number > (problem.until or number)), default=None)
-    begin = BEFORE_ALL_LINES if before is None else spot(node, before)
-    end = AFTER_ALL_LINES if after is None else _after(node, after)
+    begin = BEFORE_ALL_LINES if before is None else node.spot_at(before)
+    end = AFTER_ALL_LINES if after is None else node.spot_behind(after)
     return Gap(node.id, EVERYTHING, begin, end, (before, after), f"{problem.path}:{number} cannot be read")

@@ -122,7 +122,9 @@ class SplitLog(NamedTuple):
         # Another process was sooner (rule 4).
         except OSError:
             rmtree(unfinished)
-        return replace(writer.facts, nodes={folder.name: writer.nodes}, unsplit={folder.name} if read[0].sources else set())
+        return replace(
+            writer.facts, nodes={folder.name: writer.edges.nodes}, unsplit={folder.name} if read[0].sources else set()
+        )
 
 
 def split_logs(
@@ -130,7 +132,7 @@ def split_logs(
 ) -> None:
     """Write the logs by shard to the folder `selection.shard_dir`.
 
-    `over` is a function such as map: over(function, paths) yields the function of each path, in this process or in several.
+    `over` is a function such as map: over(function, parts) yields the function of each part, in this process or in several.
     """
     facts = LogFacts()
     # Request logs last: they have topic ids only, the others names, too.
@@ -156,7 +158,7 @@ def read_log(path: Path, label: str, layout: str | None, selection: Selection) -
     """
     folder = _shard_folder(selection, path)
     facts = _facts(selection.shard_dir) if selection.shard_dir else LogFacts()
-    # Without a folder it is no log that was split: the file is new.
+    # Without a folder the file is new: it was not there when the logs were split.
     if not selection.shard_dir or folder.name in facts.unsplit or not folder.exists():
         return _read_selected(path, label, layout, selection)
     selection.names.update(facts.names)
@@ -185,16 +187,9 @@ def _problem_behind(problem: Problem, label: str, before: int) -> Problem:
 
 def _read_selected(path: Path, label: str, layout: str | None, selection: Selection) -> LogFile:
     """Read the selected part of a log from the file, of several writers the whole."""
-    nodes: set[int | None] = {None}
     selected = _Selected(selection)
-
-    def take(line: Line) -> Line | None:
-        """Return the part of a line that is read, and note the node that it names."""
-        nodes.add(own_id(line.message))
-        return selected.part(line)
-
-    file = read_lines(path, label, layout, take)
-    if file.sources or len(nodes) > 2:
+    file = read_lines(path, label, layout, selected.part)
+    if file.sources or len(selected.edges.nodes) > 1:
         # Lines that are not selected may tell whose the others are: select_lines comes after that.
         return read_lines(path, label, layout)._replace(selected=False)
     return file._replace(lines=selected.with_edges(file.lines))
@@ -211,17 +206,17 @@ class _Selected:
 
     def __init__(self, selection: Selection) -> None:
         """Begin before the first line."""
-        self.selection, self._edges, self._at_edges = selection, _Edges(), list[_Edge]()
+        self.selection, self.edges, self._at_edges = selection, _Edges(), list[_Edge]()
 
     def part(self, line: Line) -> Line | None:
         """Return the part of a line that is read, None if there is none."""
         by_shard = self.selection.by_shard(line)
-        self._at_edges += self._edges.feed(line, by_shard)
+        self._at_edges += self.edges.feed(line, by_shard)
         return by_shard.named.get(self.selection.shard[0], by_shard.rest)
 
     def with_edges(self, lines: list[Line]) -> list[Line]:
         """Return the parts of all lines, and the edges among those that are not read."""
-        edges = [*self._at_edges, *self._edges.end_file()]
+        edges = [*self._at_edges, *self.edges.end_file()]
         lines += [line for line, shards in edges if self.selection.shard[0] not in shards]
         return sorted(lines, key=lambda line: line.number)
 
@@ -239,6 +234,8 @@ class _Edges:
         """The last lines."""
         self._names: dict[str, tuple[Line, LineByShard] | None] = {}
         """By text, the last line that names the node, its cluster, or a topic by its id; None if that is the first one."""
+        self.nodes: set[int] = set()
+        """The nodes that lines name as their own."""
         self._of_broker = False
         """Whether a line was of a logger that only brokers have."""
         self._last = 0
@@ -246,6 +243,9 @@ class _Edges:
 
     def feed(self, line: Line, by_shard: LineByShard) -> list[_Edge]:
         """Note a line; return those before it if it begins a process, the first, and those that first show whose it is."""
+        node = own_id(line.message)
+        if node is not None:
+            self.nodes.add(node)
         # Network threads write requests, often to a file of their own: those show nothing of a process's end.
         if is_request(line) or by_shard.of_another_time:
             return []
@@ -257,7 +257,7 @@ class _Edges:
         if not self._of_broker and is_brokers([line]):
             self._of_broker = True
             edges.append((_line_without_text(line), by_shard.named))
-        name = _name_in(line)
+        name = _name_in(line, node)
         if name in self._names:
             self._names[name] = (line, by_shard)
         elif name:
@@ -283,15 +283,14 @@ class _Edges:
         ]
 
 
-def _name_in(line: Line) -> str:
-    """Return the text of a line that names the same node, cluster, or topic with its id, and says nothing else."""
+def _name_in(line: Line, node: int | None) -> str:
+    """Return the text of a line that names the same cluster, or topic with its id, or `node`, and says nothing else."""
     named = named_topic(line.message) if line.logger in NAMING_TOPICS else None
     if named is not None:
         return "topic {} with topic ID {}".format(*named)
     cluster = named_cluster(line)
     if cluster is not None:
         return f"Cluster ID = {cluster}"
-    node = own_id(line.message)
     return "" if node is None else f"[Broker id={node}]"
 
 
@@ -312,16 +311,12 @@ class _Writer:
         """By counter (SessionRequest), the shards that its full fetches ask for, which open sessions."""
         self._waiting: dict[str, list[tuple[Any, ...]]] = {}
         """By name of the file, the rows that are not written yet."""
-        self._edges = _Edges()
-        self.nodes: set[int] = set()
-        """The nodes that lines name as their own."""
+        self.edges = _Edges()
 
     def take(self, line: Line) -> None:
         """Write a line to the shards that read it; it is a `Take` that selects nothing, so that no line stays in memory."""
-        if (node := own_id(line.message)) is not None:
-            self.nodes.add(node)
         by_shard = self.selection.by_shard(line)
-        self._put_edges(self._edges.feed(line, by_shard))
+        self._put_edges(self.edges.feed(line, by_shard))
         if by_shard.request is not None:
             self._note_session(by_shard.request, set(by_shard.named), by_shard.unnamed)
         for shard, own in by_shard.named.items():
@@ -332,7 +327,7 @@ class _Writer:
 
     def end(self) -> None:
         """End the file: write what waits."""
-        self._put_edges(self._edges.end_file())
+        self._put_edges(self.edges.end_file())
         for name in self._waiting:
             self._write(name)
 

@@ -23,7 +23,7 @@ from tidegauge.traces.kafka_logs.nodes.controller import LoggedController
 from tidegauge.traces.kafka_logs.nodes.gap_detection import GapDetector, clock_set_back
 from tidegauge.traces.kafka_logs.nodes.logged_broker import OF_A_CONTROLLER, LoggedBroker, ThreadPartition
 from tidegauge.traces.kafka_logs.nodes.process import ProcessRun
-from tidegauge.traces.kafka_logs.parsing.lines import Gap, Line, incarnations
+from tidegauge.traces.kafka_logs.parsing.lines import AFTER_ALL_LINES, BEFORE_ALL_LINES, Gap, Line, Spot, incarnations
 from tidegauge.traces.kafka_logs.parsing.merge_streams import merge_streams, without_copies
 from tidegauge.traces.kafka_logs.parsing.parsed_line import ParsedLine, parse_line
 from tidegauge.traces.kafka_logs.parsing.request_log import NOT_KAFKAS, LoggedRequest, RequestReader, is_request
@@ -268,6 +268,22 @@ class Node:
             run.mark(self.broker.steps)
         self.gaps += [*detector.gaps, *clock_set_back(self.id, runs)]
         return None
+
+    def run_at(self, time: int) -> ProcessRun:
+        """Return the process that was running at `time`."""
+        return process.run_at(self.runs, time)
+
+    def spot_at(self, time: int) -> Spot:
+        """Return the place of the last line that was written by `time`; a node with requests only has no lines."""
+        if not self.runs:
+            return BEFORE_ALL_LINES
+        run = self.run_at(time)
+        return run.number, run.index(time)
+
+    def spot_behind(self, time: int) -> Spot:
+        """Return the place behind the last line that was written by `time`."""
+        run, index = self.spot_at(time)
+        return (run, index + 1) if self.runs else AFTER_ALL_LINES
 
     def silence(self) -> None:
         """Forget the replicas of this node, of which a logger was off; what it logged as a controller stays."""

@@ -317,6 +317,11 @@ def end_of_run(broker: LoggedBroker, last: ParsedLine | None, followed: bool, cl
 # The lines of one process as a clock: which line it had written by a time.
 
 
+def run_at(runs: Sequence["ProcessRun"], time: int) -> "ProcessRun":
+    """Return the process that was running at `time`: the last of `runs` that had begun; the first if none had."""
+    return next((run for run in reversed(runs) if run.first <= time), runs[0])
+
+
 class ProcessRun:
     """The lines of one process as a clock: which line it had written by a time, in microseconds of its own clock.
 

@@ -194,16 +194,16 @@ def _judge_in_shares(
 
     reports = {}
     for path, count in ((path, count) for path in captures if (count := share_count(path)) > 1):
-        kept = place / f"logs-{_fingerprint(spark, path, count, how)}" if keeps else None
-        known: dict[int, Report] = {}
-        if kept is not None:
-            kept.mkdir(exist_ok=True)
-            shares = ((number, _kept_share(kept / f"{number}{KEPT}")) for number in range(count))
-            known = {number: report for number, report in shares if report is not None}
+        target = place / f"logs-{_fingerprint(spark, path, count, how)}" if keeps else None
+        earlier: dict[int, Report] = {}
+        if target is not None:
+            target.mkdir(exist_ok=True)
+            shares = ((number, _kept_share(target / f"{number}{KEPT}")) for number in range(count))
+            earlier = {number: report for number, report in shares if report is not None}
         with tempfile.TemporaryDirectory(prefix=".shares-", dir=place) as folder:
-            check_one = partial(_check_and_keep, kept=kept)
-            report = check_in_shares(path, count, how, partial(_tasks, spark), folder, check_one, known)
-        before = (f"{len(known):,} of {count:,} shares had been judged before",) if known else ()
+            check_one = partial(_check_and_keep, target=target)
+            report = check_in_shares(path, count, how, partial(_tasks, spark), folder, check_one, earlier)
+        before = (f"{len(earlier):,} of {count:,} shares had been judged before",) if earlier else ()
         reports[path] = replace(report, notes=(*report.notes, *before))
     return reports
 
@@ -223,15 +223,15 @@ def _fingerprints(files: Sequence[Path], judge: str) -> list[str]:
     return [file_fingerprint(str(file), judge) for file in files if file.is_file()]
 
 
-def _check_and_keep(path: str | PathLike[str], how: CheckOptions, number: int, kept: Path | None) -> Report:
-    """Check share `number` of a capture, in a worker; write the result to the folder `kept` if no rule fails."""
+def _check_and_keep(path: str | PathLike[str], how: CheckOptions, number: int, target: Path | None) -> Report:
+    """Check share `number` of a capture, in a worker; write the result to the folder `target` if no rule fails."""
     from tidegauge.conformance.checking.sharded import check_share  # noqa: PLC0415  not for Parquet
 
     report = check_share(path, how, number)
     # A share that is judged again with the gaps of others has failures: those are explained by their events.
-    if kept is not None and not report.failures:
+    if target is not None and not report.failures:
         content = msgspec.msgpack.encode((report.inputs, report.notes))
-        with atomic_write(kept / f"{number}{KEPT}") as unfinished:
+        with atomic_write(target / f"{number}{KEPT}") as unfinished:
             unfinished.write_bytes(content)
     return report
 

@@ -94,19 +94,19 @@ def check_in_shares(
     side_by_side: Callable[..., Iterator[Any]],
     folder: str,
     check_one: Callable[[str | PathLike[str], CheckOptions, int], Report] | None = None,
-    known: Mapping[int, Report] = {},
+    earlier: Mapping[int, Report] = {},
     echo: Echo = lambda _line: None,
 ) -> Report:
     """Return the report on broker logs, judged in so many shares of their partitions.
 
     The logs are first split into `folder`, then each share is judged. `side_by_side` is a map over processes, which see the
-    logs and the folder at the same paths. `check_one` judges one share (default: check_share). `known` are reports without
+    logs and the folder at the same paths. `check_one` judges one share (default: check_share). `earlier` are reports without
     a failure on shares that need not be judged again, by number.
     """
-    begin, check_one, reports = time.perf_counter(), check_one or check_share, dict(known)
+    begin, check_one, reports = time.perf_counter(), check_one or check_share, dict(earlier)
     # (number, of how many): the splitting reads only how many, check_share puts in its own number.
     selection = replace(how.selection or Selection(), shard=(0, shares), shard_dir=folder)
-    left = [number for number in range(shares) if number not in known]
+    left = [number for number in range(shares) if number not in earlier]
     if left:
         split_logs(logs_in(Path(path)), selection, how.layout, side_by_side)
         echo(f"{path}: read")

@@ -183,7 +183,8 @@ def _arranged(window: list[Stamped], roles: dict[str, str]) -> list[Stamped]:
         # Within its own file the line keeps its place: after those before it, before those after it. So it stands at one of
         # the positions `first` to `last` of `arranged`.
         own = [index for index, (_, stream, _) in enumerate(window) if stream == number]
-        earlier = {id(window[index][2]) for index in own[: own.index(window.index(change))]}
+        place = next(at for at, index in enumerate(own) if window[index] is change)
+        earlier = {id(window[index][2]) for index in own[:place]}
         first = max([behind_last[number], *(at + 1 for at, (_, _, line) in enumerate(arranged) if id(line) in earlier)])
         later = [at for at, (_, stream, line) in enumerate(arranged) if stream == number and id(line) not in earlier]
         last = min([len(arranged), *later])

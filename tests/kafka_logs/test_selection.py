@@ -2,9 +2,12 @@
 
 import gzip
 import random
+import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from tests.kafka_logs.test_gaps import copied
@@ -12,6 +15,7 @@ from tidegauge.cli.main import main
 from tidegauge.conformance.checking import sharded
 from tidegauge.conformance.checking.check import CheckOptions, Report, check
 from tidegauge.conformance.checking.sharded import check_in_parallel, check_in_shares
+from tidegauge.story.story import story_of
 from tidegauge.traces.kafka_logs import Capture, read
 from tidegauge.traces.kafka_logs.capture import shipped
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
@@ -20,6 +24,7 @@ from tidegauge.traces.kafka_logs.parsing.lines import Line, read_lines
 from tidegauge.traces.kafka_logs.parsing.patterns import TABLE
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import Trace
+from tidegauge.util.input_limits import MOST_RATIO, PACKINGS, RATIO_FROM
 from tidegauge.util.workers import workers
 
 BROKEN, HEALTHY = "3.4.0/b-kill-leader", "4.2.0/d-unclean"
@@ -67,7 +72,10 @@ def test_shares_in_several_processes_give_the_same_report(name: str, monkeypatch
     whole, progress = check([shipped()[name]]), list[str]()
     report = check_in_parallel([shipped()[name]], CheckOptions(), processes=2, echo=progress.append)
     assert said(report) == said(whole)
-    assert len(progress) == 1 + sharded.share_count(shipped()[name]) > 2
+    shares = sharded.share_count(shipped()[name])
+    of_reading, of_judging = progress[:-shares], progress[-shares:]
+    assert re.fullmatch(r".*: (\d+) of \1 MB read", of_reading[-1])
+    assert [f"{number} of {shares} shares" in line for number, line in enumerate(of_judging, 1)] == [True] * shares
 
 
 def test_a_worker_that_raises_leaves_none_behind(tmp_path: Path) -> None:
@@ -160,6 +168,55 @@ def test_what_is_passed_over_says_nothing(text: bytes, tmp_path: Path, monkeypat
     assert [line for line in slow.lines if line in kept] == fast.lines
     assert [str(problem) for problem in fast.problems] == [str(problem) for problem in slow.problems]
     assert slow.problems
+
+
+def packed(packing: str, content: bytes) -> bytes:
+    """The content as tools of this name pack it."""
+    if packing == "gzip":
+        return gzip.compress(content)
+    out = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(out, {"bzip2": "bz2"}.get(packing, packing)) as stream:
+        stream.write(content)
+    return out.getvalue().to_pybytes()
+
+
+@pytest.mark.parametrize(("packing", "end"), [(packing, end) for packing, (_, end) in PACKINGS.items()])
+def test_packed_logs_are_read_as_the_others(packing: str, end: str, tmp_path: Path) -> None:
+    """By their content: the verdict and the places of failures are those of plain logs, and the story is told."""
+    for folder, pack in (("plain", lambda text: text), ("packed", lambda text: packed(packing, text))):
+        for node in shipped()[BROKEN].glob("n*"):
+            shutil.copytree(node, tmp_path / folder / node.name)
+        for path in (tmp_path / folder).rglob("*.log.gz"):
+            content = pack(gzip.decompress(path.read_bytes()))
+            path.unlink()
+            path.with_suffix(end if folder == "packed" else "").write_bytes(content)
+    reports = [check([tmp_path / folder]) for folder in ("plain", "packed")]
+    one, other = ([(rule.rule.id, rule.tally) for rule in report.rules] for report in reports)
+    assert one == other
+    one, other = ([(failure.at, failure.expected) for failure in report.explanations] for report in reports)
+    assert one == other != []
+    losses, losses_of_packed = (story_of([tmp_path / folder]).losses for folder in ("plain", "packed"))
+    assert [(loss.partition, loss.first, loss.end) for loss in losses] == [
+        (loss.partition, loss.first, loss.end) for loss in losses_of_packed
+    ]
+
+
+@pytest.mark.parametrize(("packing", "end"), [(packing, end) for packing, (_, end) in PACKINGS.items()])
+def test_a_packed_log_that_ends_early_or_unpacks_to_too_much(packing: str, end: str, text: bytes, tmp_path: Path) -> None:
+    """What could be unpacked is read; the rest is a problem."""
+    path = tmp_path / f"server.log{end}"
+    content = packed(packing, text * 9)
+    path.write_bytes(content[: len(content) * 2 // 3])
+    file = read_lines(path, "server.log")
+    assert file.lines
+    assert [(problem.expected, problem.seen) for problem in file.problems if problem.line is None] == [
+        (f"a complete {packing} file", "one that ends early or is damaged")
+    ]
+    path.write_bytes(packed(packing, text[:5_000] + b" " * (RATIO_FROM * 2)))
+    (problem,) = (
+        problem for problem in read_lines(path, "server.log").problems if problem.expected.startswith("a complete")
+    )
+    assert problem.seen == f"one that unpacks to more than {MOST_RATIO} times its size"
 
 
 def test_a_gzip_file_that_ends_early(text: bytes, tmp_path: Path) -> None:

@@ -49,6 +49,7 @@ from tidegauge.traces.kafka_logs.discovery.writers import OF_ANY_PROGRAM, OWN_ID
 from tidegauge.traces.kafka_logs.parsing.lines import blocks, is_binary, is_tar, lines_matching
 from tidegauge.traces.kafka_logs.parsing.parsed_line import METADATA_LOG
 from tidegauge.traces.problems import Problem
+from tidegauge.util.input_limits import without_packing
 
 DEEPEST = 6
 """Folders below the one that was named."""
@@ -60,7 +61,7 @@ _NO_TEXT = re.compile(
     r"\d{20}(?:-\d{10})?\.(?:log|index|timeindex|snapshot|txnindex|checkpoint)|.*\.(?:jar|class|png|pdf|parquet)"
 )
 
-_ARCHIVES = {b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"7z\xbc\xaf": "7z"}
+_ARCHIVES = {b"PK\x03\x04": "zip", b"\xfd7zXZ": "xz", b"7z\xbc\xaf": "7z"}
 _TRIMMED, _DIGITS = 3, re.compile(r"\d+")
 """So many lines of the greatest length, different not only in their numbers, are no chance."""
 
@@ -203,13 +204,13 @@ class ReadFile:
 def text_files(path: Path, problems: list[Problem]) -> Iterator[tuple[Path, str]]:
     """Yield the files at and below a path that may be text, with what reports call them; folders not read are problems."""
     if path.is_file():
-        yield path, path.name.removesuffix(".gz")
+        yield path, without_packing(path.name)
         return
     walk = FolderWalk(path)
     for _folder, files in walk.below(DEEPEST):
         for file in files:
-            if not _NO_TEXT.fullmatch(file.name.removesuffix(".gz")):
-                yield file, file.relative_to(path).as_posix().removesuffix(".gz")
+            if not _NO_TEXT.fullmatch(without_packing(file.name)):
+                yield file, without_packing(file.relative_to(path).as_posix())
     problems += walk.left_out.values()
 
 

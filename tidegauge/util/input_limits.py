@@ -9,13 +9,15 @@ Rules of this file
 """
 
 import errno
+import io
 import os
 import stat
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 LONGEST_LINE = 1 << 20
 LONGEST_LINE_VARIABLE = "TIDEGAUGE_LONGEST_LINE"
@@ -24,11 +26,21 @@ LONGEST_LINE_VARIABLE = "TIDEGAUGE_LONGEST_LINE"
 FOLLOW_LINKS_VARIABLE = "TIDEGAUGE_FOLLOW_LINKS"
 """The environment variable for --follow-links."""
 
-MOST_RATIO, RATIO_FROM = 100, 16 << 20
-"""How many times its packed bytes a gzip file may unpack to, and from how many unpacked bytes on. Logs reach 10 to 50."""
+PACKINGS = {
+    "gzip": (b"\x1f\x8b", ".gz"),
+    "bzip2": (b"BZh", ".bz2"),
+    "zstd": (b"\x28\xb5\x2f\xfd", ".zst"),
+    "lz4": (b"\x04\x22\x4d\x18", ".lz4"),
+}
+"""How a file may be packed, with its first bytes and the end of its name."""
+MAGIC = max(len(magic) for magic, _ in PACKINGS.values())
+"""Bytes that say how a file is packed."""
 
-UNPACKED_AT_ONCE = 4 << 20
-"""Bytes of the largest piece that is unpacked at once."""
+MOST_RATIO, RATIO_FROM = 100, 16 << 20
+"""How many times its packed bytes a file may unpack to, and from how many unpacked bytes on. Logs reach 10 to 50."""
+
+UNPACKED_AT_ONCE, UNPACKED_BY_ARROW = 4 << 20, 1 << 16
+"""Bytes of the largest piece that is unpacked at once; Arrow gives nothing of a piece in which the file ends early."""
 
 SEARCH_WINDOW = 1 << 14
 """Bytes that are read first to find a line break."""
@@ -116,7 +128,78 @@ def has_long_line(path: Path) -> bool:
 
 
 class UnpackingError(OSError):
-    """Data that is not gzip, or that unpacks to too much; what came before it was yielded."""
+    """Data that is not packed as it seems, or that unpacks to too much; what came before it was yielded."""
+
+
+def packing_of(head: bytes) -> str | None:
+    """Return how a file is packed that begins so; None if it is not."""
+    return next((packing for packing, (magic, _) in PACKINGS.items() if head.startswith(magic)), None)
+
+
+def without_packing(name: str) -> str:
+    """Return the name of a file without the end that says how it is packed."""
+    return next((name.removesuffix(end) for _, end in PACKINGS.values() if name.endswith(end)), name)
+
+
+def unpacked_as(packing: str, packed: Iterable[bytes]) -> Iterator[bytes]:
+    """Unpack pieces of a packed file; yield at most UNPACKED_AT_ONCE bytes at a time. Raises UnpackingError."""
+    if packing == "gzip":
+        yield from unpacked(packed)
+        return
+    # Long to import, and few logs are packed so.
+    import pyarrow as pa  # noqa: PLC0415
+
+    pieces, unpacked_size = _Pieces(packed), 0
+    stream = pa.CompressedInputStream(pa.PythonFile(pieces, "r"), {"bzip2": "bz2"}.get(packing, packing))
+    while True:
+        try:
+            content = stream.read(UNPACKED_BY_ARROW)
+        # Arrow's errors are OSErrors or ValueErrors.
+        except (OSError, ValueError, MemoryError):
+            raise UnpackingError(0, "one that ends early or is damaged") from None
+        if not content:
+            return
+        unpacked_size += len(content)
+        if unpacked_size > RATIO_FROM and unpacked_size > MOST_RATIO * pieces.taken:
+            raise UnpackingError(0, f"one that unpacks to more than {MOST_RATIO} times its size")
+        yield content
+
+
+def unpacked_beginning(file: BinaryIO, most: int) -> bytes:
+    """Return the beginning of an open file, unpacked; less than `most` bytes where the file is shorter, or damaged."""
+    beginning = file.read(most)
+    packing = packing_of(beginning)
+    if packing is None:
+        return beginning
+    file.seek(0)
+    content = b""
+    with suppress(UnpackingError):
+        for piece in unpacked_as(packing, iter(partial(file.read, UNPACKED_BY_ARROW), b"")):
+            content += piece
+            if len(content) >= most:
+                break
+    return content[:most]
+
+
+class _Pieces(io.RawIOBase):
+    """Pieces as a file; `taken` are the bytes that were read."""
+
+    def __init__(self, packed: Iterable[bytes]) -> None:
+        """Begin before the first piece."""
+        self._packed, self._left, self.taken = iter(packed), b"", 0
+
+    def readable(self) -> bool:
+        """Return that it may be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Copy bytes into a buffer, as many as are at hand; return how many, 0 at the end."""
+        self._left = self._left or next(self._packed, b"")
+        content = self._left[: len(buffer)]
+        self._left = self._left[len(content) :]
+        buffer[: len(content)] = content
+        self.taken += len(content)
+        return len(content)
 
 
 def unpacked(packed: Iterable[bytes]) -> Iterator[bytes]:

@@ -107,9 +107,17 @@ def check_in_shares(
     # (number, of how many): the splitting reads only how many, check_share puts in its own number.
     selection = replace(how.selection or Selection(), shard=(0, shares), shard_dir=folder)
     left = [number for number in range(shares) if number not in earlier]
+    logs = logs_in(Path(path)) if left else []
+    size, size_read = sum(log.stat().st_size for log in logs), 0
+
+    def say_progress(of_part: int) -> None:
+        """Say how much of the logs is read when a part of them is."""
+        nonlocal size_read
+        size_read += of_part
+        echo(f"{path}: {size_read / 1e6:,.0f} of {size / 1e6:,.0f} MB read")
+
     if left:
-        split_logs(logs_in(Path(path)), selection, how.layout, side_by_side)
-        echo(f"{path}: read")
+        split_logs(logs, selection, how.layout, side_by_side, say_progress)
     for number, report in zip(
         left, side_by_side(partial(check_one, path, replace(how, selection=selection)), left), strict=True
     ):

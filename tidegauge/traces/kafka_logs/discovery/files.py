@@ -47,10 +47,10 @@ from tidegauge.traces.kafka_logs.parsing.lines import EMPTY, SEE, Line, LogFile,
 from tidegauge.traces.kafka_logs.parsing.merge_streams import FileCopies
 from tidegauge.traces.kafka_logs.parsing.metadata_dump import read_metadata_dump
 from tidegauge.traces.problems import Problem
-from tidegauge.util.input_limits import size_on_disk
+from tidegauge.util.input_limits import size_on_disk, without_packing
 
 PACKED = 12
-"""The ratio by which gzip compresses a log."""
+"""The ratio by which a log is compressed."""
 
 UNNAMED = 0
 """What a node is called if its log lies alone, and no line and no folder says its id."""
@@ -60,13 +60,14 @@ DEEPEST = 3
 
 _DATE = r"\d{4}-?\d\d-?\d\d[\d\-T_.]*"
 _LOG_FILE = re.compile(
-    rf"(?P<stem>.+?)(?:[-._](?P<inner>{_DATE}))?\.log(?:[-._](?P<outer>{_DATE}|\d{{1,4}}))?(?:\.gz)?", re.ASCII
+    rf"(?P<stem>.+?)(?:[-._](?P<inner>{_DATE}))?\.log(?:[-._](?P<outer>{_DATE}|\d{{1,4}}))?(?:\.(?:gz|bz2|zst|lz4))?",
+    re.ASCII,
 )
 _SEGMENT = re.compile(r".*\d{20}\.log(\.gz)?")
 _INDEXED = re.compile(r"(?P<stem>.+)[-._](?P<index>\d{1,3})")
 _PASSED_OVER = re.compile(
     r"(?:.*[-_.])?gc\.log.*|gc-.*\.log.*|log-cleaner\.log.*|kafka-authorizer\.log.*|hs_err_pid\d+\.log|.*\.out"
-    r"|.*\.log.*\.(?:bz2|xz|zst|zip|Z|lz4|swp|bak)",
+    r"|.*\.log.*\.(?:xz|zip|Z|swp|bak)",
     re.IGNORECASE,
 )
 _FOLDER = re.compile(r"(?:n|node-?|broker-?|kafka-?|controller-?)?(\d+)")
@@ -162,7 +163,7 @@ def logs_in(path: Path) -> list[Path]:
 def log_size(path: Path) -> int:
     """Estimate the uncompressed bytes of the logs below a path."""
     files = logs_in(path)
-    return sum(size_on_disk(file.stat()) * (PACKED if file.suffix == ".gz" else 1) for file in files)
+    return sum(size_on_disk(file.stat()) * (PACKED if without_packing(file.name) != file.name else 1) for file in files)
 
 
 def log_groups(path: Path, walk: FolderWalk | None = None, by_content: bool = False) -> list[tuple[Path, list[Path]]]:
@@ -259,7 +260,7 @@ def _read_group(folder: Path, label: str, paths: Sequence[Path], layout: str | N
     files_read: list[tuple[Path, LogFile]] = []
     copies = FileCopies()
     for path in _in_reading_order(paths, logs, label, folder):
-        name = f"{label}{path.relative_to(folder).as_posix().removesuffix('.gz')}"
+        name = f"{label}{without_packing(path.relative_to(folder).as_posix())}"
         file = read_log(path, name, layout, logs.selection) if logs.selection else read_lines(path, name, layout)
         if len(paths) > 1 and [problem.seen for problem in file.problems] == [EMPTY]:
             logs.passed_over.append(f"{file.label} (empty)")  # as a broker's controller.log is

@@ -12,9 +12,7 @@ Rules of this file
 """
 
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from os import PathLike
@@ -26,7 +24,7 @@ from tidegauge.traces.kafka_logs.discovery.writers import own_id, thread_id
 from tidegauge.traces.kafka_logs.parsing.exports import restored
 from tidegauge.traces.kafka_logs.parsing.layout import find
 from tidegauge.traces.kafka_logs.parsing.lines import encoding_of, is_binary
-from tidegauge.util.input_limits import read_regular
+from tidegauge.util.input_limits import MAGIC, packing_of, read_regular, unpacked_beginning
 
 BEGINNING, END = 1 << 18, 1 << 16
 """Bytes that are looked at."""
@@ -224,11 +222,10 @@ def identify(path: Path, label: str) -> InputFile:
 def sample(path: Path) -> tuple[bytes, bytes]:
     """Return the beginning and the end of a file, uncompressed; of a compressed one the beginning only. Raises OSError."""
     with path.open("rb") as file:
-        beginning = file.read(BEGINNING)
-        if beginning.startswith(b"\x1f\x8b"):
-            with suppress(zlib.error):
-                return zlib.decompressobj(wbits=31).decompress(beginning, BEGINNING), b""
-            return b"", b""
+        beginning = unpacked_beginning(file, BEGINNING)
+        file.seek(0)
+        if packing_of(file.read(MAGIC)) is not None:
+            return beginning, b""
         size = file.seek(0, 2)
         file.seek(max(BEGINNING, size - END))
         end = file.read(END)
@@ -289,13 +286,9 @@ def _head(path: Path) -> str:
     """Return the beginning of a text file, uncompressed, with the quotes of JSON unescaped; "" for any other file."""
     try:
         with path.open("rb") as file:
-            head = file.read(SNIFFED)
+            head = unpacked_beginning(file, SNIFFED)
     except OSError:
         return ""
-    # The magic number of gzip.
-    if head.startswith(b"\x1f\x8b"):
-        with suppress(zlib.error):
-            head = zlib.decompressobj(wbits=31).decompress(head, SNIFFED)
     encoding = encoding_of(head)
     if encoding == "utf-8" and is_binary(head):
         return ""

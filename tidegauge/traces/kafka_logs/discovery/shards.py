@@ -46,7 +46,7 @@ from tidegauge.traces.problems import Problem, note
 
 AT_ONCE = 500
 """Lines of a shard that are written at once."""
-OF_A_RANGE = 64_000_000
+OF_A_RANGE = 32_000_000
 """Bytes of a log that a process splits at a time."""
 _ALL, _FILE, _FACTS = "all", "file", "known"
 """Names of files in the folders: the rows for all shards, the LogFile without lines and the number of lines, LogFacts."""
@@ -128,19 +128,26 @@ class SplitLog(NamedTuple):
 
 
 def split_logs(
-    logs: Sequence[Path], selection: Selection, layout: str | None, over: Callable[..., Iterator[LogFacts]]
+    logs: Sequence[Path],
+    selection: Selection,
+    layout: str | None,
+    over: Callable[..., Iterator[LogFacts]],
+    progress: Callable[[int], None] = lambda _size: None,
 ) -> None:
     """Write the logs by shard to the folder `selection.shard_dir`.
 
     `over` is a function such as map: over(function, parts) yields the function of each part, in this process or in several.
+    `progress` is called with the bytes of each part, as they are on disk, once it is written.
     """
     facts = LogFacts()
     # Request logs last: they have topic ids only, the others names, too.
     for of_requests in (False, True):
         paths = [path for path in logs if ("request" in path.name) is of_requests]
         parts = [part for path in paths for part in _parts(path, layout)]
-        for facts_of_part in over(SplitLog(replace(selection, names=dict(facts.names)), layout), parts):
+        split = SplitLog(replace(selection, names=dict(facts.names)), layout)
+        for part, facts_of_part in zip(parts, over(split, parts), strict=True):
             facts.add(facts_of_part)
+            progress(part.path.stat().st_size if part.range is None else part.range.end - part.range.begin)
     facts.unsplit |= {file for file, nodes in facts.nodes.items() if len(nodes) > 1}
     (Path(selection.shard_dir) / _FACTS).write_bytes(pickle.dumps(facts))
 

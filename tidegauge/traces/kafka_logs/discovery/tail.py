@@ -30,7 +30,7 @@ from tidegauge.traces.kafka_logs.parsing.lines import (
     pieces,
 )
 from tidegauge.traces.problems import Problem, shown
-from tidegauge.util.input_limits import LineBound
+from tidegauge.util.input_limits import LineBound, without_packing
 
 # The lines of a growing log.
 #
@@ -175,9 +175,9 @@ class Piece(NamedTuple):
 
 @dataclass(eq=False)
 class _File:
-    """A file of a log: `opened`, or `unpacked` if it is gzipped. `head` is the hash of its first line, empty without one.
+    """A file of a log: `opened`, or `unpacked` if it is packed. `head` is the hash of its first line, empty without one.
 
-    `begun`: a piece of it was returned; `ended`: a gzipped one was read to its end; `read` are the bytes that were read.
+    `begun`: a piece of it was returned; `ended`: a packed one was read to its end; `read` are the bytes that were read.
     """
 
     path: Path
@@ -274,7 +274,7 @@ class LogTails:
                         current[key] = identity
                     # Inodes are used again: a file with a known inode is the same one only if it begins the same.
                     if identity in self._heads and (
-                        identity in opened or path.suffix == ".gz" or self._heads[identity] == _head_of(path)
+                        identity in opened or _is_packed(path) or self._heads[identity] == _head_of(path)
                     ):
                         continue
                     file, time = self._opened(group, path)
@@ -305,7 +305,7 @@ class LogTails:
 
     def _opened(self, group: Path, path: Path) -> tuple[_File | None, int]:
         """Open a file; return it with the time of its first line, or None while it has no complete line."""
-        packed = path.suffix == ".gz"
+        packed = _is_packed(path)
         unpacked = pieces(path, self._label(group, path), self.problems) if packed else None
         opened = None if packed else path.open("rb", buffering=0)
         begin = next(pieces(path, "", []), b"")[:BEGINS] if opened is None else os.pread(opened.fileno(), BEGINS, 0)
@@ -324,7 +324,7 @@ class LogTails:
     def _label(self, group: Path, path: Path) -> str:
         """Return what reports call a file: the group's folder, unless that is the root, and the path in it."""
         folder = "" if group == self.root or self.root.is_file() else f"{group.name}/"
-        return f"{folder}{path.relative_to(group).as_posix().removesuffix('.gz')}"
+        return f"{folder}{without_packing(path.relative_to(group).as_posix())}"
 
     def _restart_if_truncated(self, log: _Log, file: _File) -> None:
         """Begin a file again if it was truncated, after the rest of its old content in a copy (rule 3)."""
@@ -418,6 +418,11 @@ def _skip(file: _File, count: int) -> bool:
     file.unpacked = chain([unread], file.unpacked or ())
     file.read = min(file.read, count)
     return True
+
+
+def _is_packed(path: Path) -> bool:
+    """Return whether a file is packed, as its name says."""
+    return without_packing(path.name) != path.name
 
 
 def _close(file: _File) -> None:

@@ -28,7 +28,15 @@ from tidegauge.traces.kafka_logs.parsing.layout import DOCUMENTED, KAFKAS, Entry
 from tidegauge.traces.kafka_logs.parsing.patterns import TABLE
 from tidegauge.traces.kafka_logs.parsing.timestamps import EPOCH
 from tidegauge.traces.problems import Problem, note, shown
-from tidegauge.util.input_limits import LineBound, UnpackingError, longest_line, pieces_on_disk, size_on_disk, unpacked
+from tidegauge.util.input_limits import (
+    LineBound,
+    UnpackingError,
+    longest_line,
+    packing_of,
+    pieces_on_disk,
+    size_on_disk,
+    unpacked_as,
+)
 
 # Blocks of complete lines of a file, compressed or not: of a file of any size, one block is in memory.
 #
@@ -42,7 +50,6 @@ from tidegauge.util.input_limits import LineBound, UnpackingError, longest_line,
 BLOCK, SKIPPED_FROM = 4 << 20, 1 << 20
 """Bytes of a block, and of one of which lines are skipped."""
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-_GZIP = b"\x1f\x8b"
 PROCESS_BEGINS, _FIRST_LOGGER = "Registered signal handlers", "Log4jControllerRegistration$"
 """How the line begins with which a process does, and the logger of the one that may stand shortly before it."""
 NEAR_LINES = 5
@@ -94,7 +101,7 @@ def byte_ranges(path: Path, size: int, pattern: str | None = None) -> list[ByteR
         return []
     # What is smaller may have to be restored, which takes the whole text; holes are not what a reader of bytes sees.
     is_small = status.st_size < 2 * size or status.st_size <= MOST_WRAPPED or size_on_disk(status) < status.st_size
-    is_plain = not head.startswith(_GZIP) and encoding_of(head) == "utf-8" and not is_binary(head)
+    is_plain = packing_of(head) is None and encoding_of(head) == "utf-8" and not is_binary(head)
     if is_small or not is_plain or may_be_restored(head):
         return []
     layout = layout_of(_texts(head, begins=True), pattern)
@@ -174,15 +181,17 @@ def _in_utf8(content: Iterator[bytes]) -> Iterator[bytes]:
 
 def pieces(path: Path, label: str, problems: list[Problem], part: ByteRange | None = None) -> Iterator[bytes]:
     """Yield the content of a file, or a part of it, uncompressed, in pieces of any length."""
+    packing: str | None = None
     try:
         with path.open("rb") as file:
             following = pieces_on_disk(file, BLOCK) if part is None else part.pieces(file)
             first = next(following, b"")
             content = chain([first], following)
-            yield from unpacked(content) if first.startswith(_GZIP) else content
+            packing = packing_of(first) if part is None else None
+            yield from content if packing is None else unpacked_as(packing, content)
     except UnpackingError as error:
         do = "copy it again; what could be unpacked is read"
-        problems.append(Problem(label, None, "a complete gzip file", str(error.strerror), do))
+        problems.append(Problem(label, None, f"a complete {packing} file", str(error.strerror), do))
     except OSError as error:
         problems.append(Problem(label, None, "a readable file", str(error.strerror), "check the path and its permissions"))
 

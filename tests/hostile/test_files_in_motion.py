@@ -14,6 +14,7 @@ from tests.processor_time import processor_time
 from tidegauge.conformance.checking.check import Report, check
 from tidegauge.conformance.checking.verdicts import Verdict
 from tidegauge.traces.kafka_logs.parsing import lines
+from tidegauge.traces.kafka_logs.parsing.lines import ByteRange
 from tidegauge.traces.problems import Problem
 
 CAPTURE = ROOT / "tidegauge" / "traces" / "captures" / "4.2.0" / "k-epoch-jump-control"
@@ -65,10 +66,10 @@ def test_a_log_that_changes_while_it_is_read_is_not_whole(
     shutil.copytree(CAPTURE, tmp_path / "logs")
     changing, openings, read = tmp_path / "logs" / name, count(), lines.pieces
 
-    def pieces(path: Path, label: str, problems: list[Problem]) -> Iterator[bytes]:
+    def pieces(path: Path, label: str, problems: list[Problem], part: ByteRange | None = None) -> Iterator[bytes]:
         if path == changing and next(openings) == opening:
             MOTIONS[motion](path)
-        return read(path, label, problems)
+        return read(path, label, problems, part)
 
     monkeypatch.setattr(lines, "pieces", pieces)
     report = check([tmp_path / "logs"])

@@ -54,7 +54,15 @@ from tidegauge.traces.kafka_logs.discovery.identify import (
 )
 from tidegauge.traces.kafka_logs.discovery.selection import KIND_TEXTS, NAMES_ONE, TOPIC_ID, Selection
 from tidegauge.traces.kafka_logs.parsing.layout import DOCUMENTED, KAFKAS
-from tidegauge.traces.kafka_logs.parsing.lines import KNOWN, blocks, is_binary, layout_of, lines_matching, pieces
+from tidegauge.traces.kafka_logs.parsing.lines import (
+    KNOWN,
+    PROCESS_BEGINS,
+    blocks,
+    is_binary,
+    layout_of,
+    lines_matching,
+    pieces,
+)
 from tidegauge.traces.kafka_logs.parsing.patterns import TABLE as JUDGED
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.segments import CHECKED_FROM, CHECKSUM, CHECKSUM_AT, HEADER, LENGTH_AT, MAGIC, MAGIC_AT, OVERHEAD
@@ -301,6 +309,8 @@ def _clean(name: str) -> str:
 DEEPEST = 8
 HEAD = 2000
 """Lines at the beginning of a file that show its layout."""
+LINES_AT_ENDS = 20
+"""Lines at the end of a process of which stubs are kept: more than readers look at, with requests between."""
 _STUB = re.compile(r"(\[[^\]]*\] +[A-Z]+ +(?:\[[^\]]*\] +)?).*?(\([\w.$/]+\))?(\r?)")
 _CONTENT = re.compile(r" (?:key|payload|headerKeys): .*")
 _NEEDED = f"{KNOWN}|{NEEDLES}|Completed request"
@@ -526,16 +536,18 @@ class _Excerpts:
                 begin = HEAD
             # Lines of another layout are kept: only in Kafka's own is it known what of a line is its message (_stub).
             needed = lines_matching(block, _NEEDED)[2] if is_kafkas else ()
+            times = [] if self.selection is None else _times(texts, time)
+            outside = [not selects(self.selection, of_line, partition=None) for of_line in times]
+            at_ends = _at_ends(texts, outside) if times else ()
             for at, text in enumerate(texts):
                 if self.selection is not None:
-                    own_time = date_of(text, time)[2]
-                    time = own_time if own_time is not None else time
-                    outside = not selects(self.selection, time, partition=None)
+                    time = times[at]
                     # A line behind one that is not whole may continue it.
                     of_others = is_kafkas and whole_before and bool(needed[at]) and self._of_others(text, time)
                     whole_before = text.startswith("[") and text.rstrip("\r").endswith(")")
-                    if (outside and at >= begin) or of_others:
-                        yield ""
+                    if (outside[at] and at >= begin) or of_others:
+                        # The last lines of a process show until when it logged, whatever they are about.
+                        yield _stub(text, lines_before + at) if of_others and at in at_ends and not outside[at] else ""
                         continue
                 yield text if not is_kafkas or self.redactor is None or needed[at] else _stub(text, lines_before + at)
             first, lines_before = False, lines_before + len(texts)
@@ -557,6 +569,23 @@ class _Excerpts:
         names = [match[1] for match in NAMES_ONE.finditer(text)]
         names += [partition for _, partition, _ in statements_in(text) if partition is not None]
         return not new_kinds and bool(names) and not any(selects(selection, time, name) for name in names)
+
+
+def _times(texts: Sequence[str], time: int) -> list[int]:
+    """Return the time of each line, or that of the line before it; `time` is that before the first."""
+    times = []
+    for text in texts:
+        own_time = date_of(text, time)[2]
+        time = own_time if own_time is not None else time
+        times.append(time)
+    return times
+
+
+def _at_ends(texts: Sequence[str], outside: Sequence[bool]) -> set[int]:
+    """Return the numbers of the last lines of a block before another process begins, a time that is left out, or its end."""
+    ends = [at for at, text in enumerate(texts) if PROCESS_BEGINS in text]
+    ends += [at for at in range(1, len(texts)) if outside[at] and not outside[at - 1]]
+    return {at for end in (*ends, len(texts)) for at in range(max(0, end - LINES_AT_ENDS), end)}
 
 
 def _lines(block: bytes) -> list[str]:

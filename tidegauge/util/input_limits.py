@@ -160,7 +160,7 @@ def unpacked_as(packing: str, packed: Iterable[bytes]) -> Iterator[bytes]:
         if not content:
             return
         unpacked_size += len(content)
-        if unpacked_size > RATIO_FROM and unpacked_size > MOST_RATIO * pieces.taken:
+        if unpacked_size > RATIO_FROM and unpacked_size > MOST_RATIO * pieces.size_read:
             raise UnpackingError(0, f"one that unpacks to more than {MOST_RATIO} times its size")
         yield content
 
@@ -182,11 +182,11 @@ def unpacked_beginning(file: BinaryIO, most: int) -> bytes:
 
 
 class _Pieces(io.RawIOBase):
-    """Pieces as a file; `taken` are the bytes that were read."""
+    """Pieces as a file; `size_read` is how many bytes of them were read."""
 
     def __init__(self, packed: Iterable[bytes]) -> None:
         """Begin before the first piece."""
-        self._packed, self._left, self.taken = iter(packed), b"", 0
+        self._packed, self._left, self.size_read = iter(packed), b"", 0
 
     def readable(self) -> bool:
         """Return that it may be read."""
@@ -198,7 +198,7 @@ class _Pieces(io.RawIOBase):
         content = self._left[: len(buffer)]
         self._left = self._left[len(content) :]
         buffer[: len(content)] = content
-        self.taken += len(content)
+        self.size_read += len(content)
         return len(content)
 
 

@@ -9,6 +9,7 @@ that files name, `how.explained` is how many failures to explain, `how.situation
 """
 
 import hashlib
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -132,8 +133,8 @@ def _failing(rows: Sequence[ResultRow], how: CheckOptions) -> Iterator[JudgedBat
 
 LOGS = ("logs", "log")
 """Folders of a node that may hold its logs."""
-KEPT = ".share"
-"""How files with the results of a share end."""
+KEPT, SPLIT = ".share", ".split-"
+"""How files with the results of a share end, and how folders with split logs begin."""
 DEEPEST = 8
 """Folders below a capture whose files a kept result depends on: more than any reader goes down."""
 
@@ -200,7 +201,10 @@ def _judge_in_shares(
             target.mkdir(exist_ok=True)
             shares = ((number, _kept_share(target / f"{number}{KEPT}")) for number in range(count))
             earlier = {number: report for number, report in shares if report is not None}
-        with tempfile.TemporaryDirectory(prefix=".shares-", dir=place) as folder:
+            # A run of the same command that was killed leaves as many bytes as the logs have.
+            for leftover in target.glob(f"{SPLIT}*"):
+                shutil.rmtree(leftover)
+        with tempfile.TemporaryDirectory(prefix=SPLIT, dir=target or place) as folder:
             check_one = partial(_check_and_keep, target=target)
             report = check_in_shares(path, count, how, partial(_tasks, spark), folder, check_one, earlier)
         before = (f"{len(earlier):,} of {count:,} shares had been judged before",) if earlier else ()

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from benchmarks import cluster_logs
 from tidegauge.spark_check.source import last_look
 from validation.spark_cluster.commands import (
     Checked,
@@ -35,6 +36,9 @@ SMALL_DISK = "64k"
 """Room for the results of a few tasks."""
 
 FOLLOW = ("--follow", "--until-idle", "10")
+
+PARTITIONS, BYTES_OF_LOGS, RECORDS_A_SECOND = 60, 100_000_000, 250.0
+"""What logs of an incident are about: as many bytes as are judged in shares, with one fetcher per leader."""
 
 AWAKE = 60
 """Seconds to wait for a task to begin, or for a process that was stopped to end."""
@@ -146,6 +150,33 @@ def driver_killed(scene: Scene) -> Outcome:
     process.kill()
     process.communicate()
     return _again(scene, folder, results, in_time)
+
+
+def killed_over_logs(scene: Scene) -> Outcome:
+    """Judge the logs of one incident in shares; kill the command, start it again, and kill a worker meanwhile."""
+    folder = scene.folder("killed-over-logs")
+    logs, results, master = folder / "logs", folder / "results", scene.cluster.master
+    cluster_logs.make(logs, PARTITIONS, BYTES_OF_LOGS, seed=48, rate=RECORDS_A_SECOND)
+    undisturbed = check("local[2]", folder / "local", logs)
+    process = start_check(master, folder / "out", logs, results=results)
+    in_time = reached(process, lambda: any(results.glob("*/*.share")))
+    process.kill()
+    process.communicate()
+    kept = len([*results.glob("*/*.share")])
+    process = start_check(master, folder / "again", logs, results=results)
+    in_time = reached(process, lambda: len([*results.glob("*/*.share")]) > kept) and in_time
+    scene.cluster.kill(2)
+    try:
+        checked = ended(process, folder / "again")
+    finally:
+        scene.cluster.start(2)
+    wrong = [] if in_time else ["a run had ended before anything happened"]
+    if checked.code or checked.totals != undisturbed.totals:
+        wrong.append(f"ended with {checked.code}, other totals: {checked.said[:200]}")
+    if not checked.resumed:
+        wrong.append("nothing was resumed")
+    left = [path.name for path in results.glob("*/.*")]
+    return Outcome(f"{checked.resumed} shares were not judged again", (*wrong, *(f"{name} is left" for name in left)))
 
 
 def disk_full(scene: Scene) -> Outcome:
@@ -262,6 +293,7 @@ FAULTS: dict[str, Callable[[Scene], Outcome]] = {
     "worker-killed": worker_killed,
     "driver-killed": driver_killed,
     "follower-killed": follower_killed,
+    "killed-over-logs": killed_over_logs,
     "disk-full": disk_full,
     "straggler": straggler,
     "generation-killed": generation_killed,

@@ -10,10 +10,16 @@ from pathlib import Path
 import pytest
 
 from tidegauge.cli.main import main
+from tidegauge.conformance.checking.check import CheckOptions, check
+from tidegauge.conformance.checking.sharded import check_in_shares
 from tidegauge.traces.kafka_logs import read
 
 WIDE = Path(__file__).parent / "wide"
 BROKEN = Path(__file__).parent / "broken"
+QUICK = frozenset({"delayed-fetch", "seed-1059-orders-7"})
+"""Cases that are also compared in the quick tests: of the second, a share once failed."""
+CLOCKS_DECIDE = frozenset({"delayed-fetch", "seed-1013-payments-2", "seed-1026-orders-7"})
+"""Cases in which steps stand in another order in a share: it reads another controller, or fewer lines of a thread."""
 CASES = sorted(path.name.removesuffix(".tar.xz") for path in WIDE.glob("*.tar.xz"))
 
 
@@ -28,6 +34,18 @@ def case(name: str, folder: Path, kept: Path = WIDE) -> Path:
 def test_nothing_is_wrong_and_nothing_is_missing(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The verdict is PASS: exit 0."""
     assert main(["check", str(case(name, tmp_path))]) == 0, capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.long) for name in CASES])
+def test_shares_have_the_tallies_of_one_process(name: str, tmp_path: Path) -> None:
+    """Nothing fails, and the same is missing; where clocks decide, other checks may be called for."""
+    folder = case(name, tmp_path)
+    (tmp_path / "shares").mkdir()
+    whole, report = check([folder]), check_in_shares(folder, 3, CheckOptions(), map, str(tmp_path / "shares"))
+    assert (report.verdict, report.missing, report.problems) == (whole.verdict, whole.missing, whole.problems)
+    assert [rule.tally.failed for rule in report.rules] == [rule.tally.failed for rule in whole.rules]
+    same = [rule.tally for rule in report.rules] == [rule.tally for rule in whole.rules]
+    assert same == (name not in CLOCKS_DECIDE)
 
 
 def test_a_release_with_bugs_is_told_which(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

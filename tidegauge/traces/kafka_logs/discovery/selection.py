@@ -161,7 +161,9 @@ class Selection:
             self._note_kind(line, named)
         parsed = parse_line(line)
         if parsed is None:
-            return _NOTHING
+            # It bounds when its thread did what its other lines about the partition say.
+            shard = self.shard_of(named) if named else None
+            return _NOTHING if shard is None else LineByShard({shard: replace(line, message="")})
         # It is about a process or a session, not about a partition: every shard reads it.
         if not named and not parsed.tp:
             return LineByShard(rest=line)

@@ -30,7 +30,7 @@ from tidegauge.traces.kafka_logs.nodes.logged_broker import (
 )
 from tidegauge.traces.kafka_logs.nodes.node import Node
 from tidegauge.traces.kafka_logs.nodes.process import AFTER_LINES, END, MUST_HAVE_ANSWERED, MUST_HAVE_SENT, SHOWN_BY_DISK
-from tidegauge.traces.kafka_logs.parsing.lines import AFTER_ALL_LINES, BEFORE_ALL_LINES, Gap
+from tidegauge.traces.kafka_logs.parsing.lines import Gap
 from tidegauge.traces.kafka_logs.parsing.request_log import LoggedFetch
 
 # Processes of a node that only other nodes logged: its own lines about them are missing.
@@ -108,16 +108,15 @@ def _gaps_between(
         # process that sent many logged some.
         without_fetch = max(0, last - first - 1)
         unsent = next((epoch for epoch in unknown if requests.get(epoch, 0) > UNLOGGED_FETCHES), None)
-        if not restarted and len(unknown) <= without_fetch and unsent is None:
+        if restarted or len(unknown) > without_fetch:
+            epoch = unknown[0] if unknown else after.epoch if after is not None else None
+            why = f"others name its broker epoch {epoch}, and no line begins that process"
+        elif unsent is not None:
+            why = f"{requests[unsent]} fetches of its broker epoch {unsent} were handled, and no line sends one"
+        else:
             continue
-        begin = BEFORE_ALL_LINES if before is None else node.spot_at(before.last)
-        run, index = AFTER_ALL_LINES if after is None else node.spot_at(after.first)
-        epoch = unknown[0] if unknown else after.epoch if after is not None else None
-        why = f"others name its broker epoch {epoch}, and no line begins that process"
-        if not restarted and len(unknown) <= without_fetch:
-            why = f"{requests[unsent or 0]} fetches of its broker epoch {unsent} were handled, and no line sends one"
         times = (None if before is None else before.last, None if after is None else after.first)
-        yield Gap(node.id, EVERYTHING, begin, AFTER_ALL_LINES if after is None else (run, index + 1), times, why)
+        yield Gap(node.id, EVERYTHING, node.spot_at(times[0]), node.spot_behind(times[1]), times, why)
 
 
 # Requests that only one side logged.

@@ -111,8 +111,7 @@ def found_elsewhere(nodes: Sequence[Node], gaps: Iterable[Gap], own: Iterable[Ga
         if gap.node in by_id and (gap.node, str(gap)) not in known:
             # Another shard has other lines: only the times say between which lines here the gap lies.
             node, (before, after) = by_id[gap.node], gap.times
-            begin = BEFORE_ALL_LINES if before is None else node.spot_at(before)
-            yield replace(gap, begin=begin, end=AFTER_ALL_LINES if after is None else node.spot_behind(after))
+            yield replace(gap, begin=node.spot_at(before), end=node.spot_behind(after))
 
 
 def _missing_in_session(node: Node, fetches: Sequence[LoggedFetch]) -> Iterator[Gap]:
@@ -124,8 +123,7 @@ def _missing_in_session(node: Node, fetches: Sequence[LoggedFetch]) -> Iterator[
         if not fetch.whole:
             epoch, before = last.get(fetch.session, (None, None))
             why = f"request {fetch.session_epoch} of session {fetch.session} follows request {epoch}"
-            begin = BEFORE_ALL_LINES if before is None else node.spot_at(before)
-            yield Gap(node.id, REQUESTS, begin, node.spot_behind(time), (before, time), why)
+            yield Gap(node.id, REQUESTS, node.spot_at(before), node.spot_behind(time), (before, time), why)
         # The response to a full fetch names the session that it opens; 0 for none.
         opened = int(fetch.request.response.get("sessionId", 0))
         last[opened or fetch.session] = (max(0, fetch.session_epoch), time)
@@ -150,8 +148,7 @@ def _recorded_without_request(node: Node) -> Iterator[Gap]:
         if not run.served_on or run.logs_until - step.time > UNLOGGED_AT_END:
             before = max((time for time in times if time < step.time), default=None)
             after = min((time for time in times if time > step.time), default=None)
-            begin = BEFORE_ALL_LINES if before is None else node.spot_at(before)
-            end = AFTER_ALL_LINES if after is None else node.spot_behind(after)
+            begin, end = node.spot_at(before), node.spot_behind(after)
             yield Gap(node.id, REQUESTS, begin, end, (before, after), f"a fetch was recorded ({step.at}), and no request")
 
 
@@ -351,7 +348,7 @@ def _last_requests(
             # A fetch of this kind is recorded: then lines of Partition are missing, too, not only those of the request log.
             everything = any(step.name == _RECORDED for step in unrecorded)
             why = f"node {follower.id} took {len(behind)} responses to requests that are not there"
-            begin = BEFORE_ALL_LINES if time is None else leader.spot_at(time)
+            begin = leader.spot_at(time)
             until = AFTER_ALL_LINES if run is None or run + 1 == len(leader.runs) else (run + 1, 0)
             yield Gap(leader.id, EVERYTHING if everything else REQUESTS, begin, until, (time, None), why)
 
@@ -432,6 +429,5 @@ def _torn_line(node: Node, lines: Sequence[Line], problem: Problem) -> Gap:
     number = problem.line or 0
     before = max((line.time for line in lines if line.number < number), default=None)
     after = min((line.time for line in lines if line.number > (problem.until or number)), default=None)
-    begin = BEFORE_ALL_LINES if before is None else node.spot_at(before)
-    end = AFTER_ALL_LINES if after is None else node.spot_behind(after)
+    begin, end = node.spot_at(before), node.spot_behind(after)
     return Gap(node.id, EVERYTHING, begin, end, (before, after), f"{problem.path}:{number} cannot be read")

@@ -273,17 +273,20 @@ class Node:
         """Return the process that was running at `time`."""
         return process.run_at(self.runs, time)
 
-    def spot_at(self, time: int) -> Spot:
-        """Return the place of the last line that was written by `time`; a node with requests only has no lines."""
-        if not self.runs:
+    def spot_at(self, time: int | None) -> Spot:
+        """Return the place of the last line that was written by `time` (None: before the first)."""
+        # A node with requests only has no lines.
+        if time is None or not self.runs:
             return BEFORE_ALL_LINES
         run = self.run_at(time)
         return run.number, run.index(time)
 
-    def spot_behind(self, time: int) -> Spot:
-        """Return the place behind the last line that was written by `time`."""
+    def spot_behind(self, time: int | None) -> Spot:
+        """Return the place behind the last line that was written by `time` (None: behind all)."""
+        if time is None or not self.runs:
+            return AFTER_ALL_LINES
         run, index = self.spot_at(time)
-        return (run, index + 1) if self.runs else AFTER_ALL_LINES
+        return run, index + 1
 
     def silence(self) -> None:
         """Forget the replicas of this node, of which a logger was off; what it logged as a controller stays."""

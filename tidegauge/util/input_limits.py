@@ -33,8 +33,6 @@ PACKINGS = {
     "lz4": (b"\x04\x22\x4d\x18", ".lz4"),
 }
 """How a file may be packed, with its first bytes and the end of its name."""
-MAGIC = max(len(magic) for magic, _ in PACKINGS.values())
-"""Bytes that say how a file is packed."""
 
 MOST_RATIO, RATIO_FROM = 100, 16 << 20
 """How many times its packed bytes a file may unpack to, and from how many unpacked bytes on. Logs reach 10 to 50."""
@@ -139,6 +137,11 @@ def packing_of(head: bytes) -> str | None:
 def without_packing(name: str) -> str:
     """Return the name of a file without the end that says how it is packed."""
     return next((name.removesuffix(end) for _, end in PACKINGS.values() if name.endswith(end)), name)
+
+
+def is_named_packed(path: Path) -> bool:
+    """Return whether the name of a file says that it is packed."""
+    return without_packing(path.name) != path.name
 
 
 def unpacked_as(packing: str, packed: Iterable[bytes]) -> Iterator[bytes]:

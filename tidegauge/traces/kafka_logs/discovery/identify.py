@@ -24,7 +24,7 @@ from tidegauge.traces.kafka_logs.discovery.writers import own_id, thread_id
 from tidegauge.traces.kafka_logs.parsing.exports import restored
 from tidegauge.traces.kafka_logs.parsing.layout import find
 from tidegauge.traces.kafka_logs.parsing.lines import encoding_of, is_binary
-from tidegauge.util.input_limits import MAGIC, packing_of, read_regular, unpacked_beginning
+from tidegauge.util.input_limits import packing_of, read_regular, unpacked_beginning
 
 BEGINNING, END = 1 << 18, 1 << 16
 """Bytes that are looked at."""
@@ -222,10 +222,10 @@ def identify(path: Path, label: str) -> InputFile:
 def sample(path: Path) -> tuple[bytes, bytes]:
     """Return the beginning and the end of a file, uncompressed; of a compressed one the beginning only. Raises OSError."""
     with path.open("rb") as file:
-        beginning = unpacked_beginning(file, BEGINNING)
-        file.seek(0)
-        if packing_of(file.read(MAGIC)) is not None:
-            return beginning, b""
+        beginning = file.read(BEGINNING)
+        if packing_of(beginning) is not None:
+            file.seek(0)
+            return unpacked_beginning(file, BEGINNING), b""
         size = file.seek(0, 2)
         file.seek(max(BEGINNING, size - END))
         end = file.read(END)

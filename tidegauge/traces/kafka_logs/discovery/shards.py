@@ -165,8 +165,10 @@ def read_log(path: Path, label: str, layout: str | None, selection: Selection) -
     """
     folder = _shard_folder(selection, path)
     facts = _facts(selection.shard_dir) if selection.shard_dir else LogFacts()
+    if folder.name in facts.unsplit:
+        return _read_unselected(path, label, layout)
     # Without a folder the file is new: it was not there when the logs were split.
-    if not selection.shard_dir or folder.name in facts.unsplit or not folder.exists():
+    if not selection.shard_dir or not folder.exists():
         return _read_selected(path, label, layout, selection)
     selection.names.update(facts.names)
     selection.kinds[label] = facts.kinds.get(folder.name, {})
@@ -197,9 +199,13 @@ def _read_selected(path: Path, label: str, layout: str | None, selection: Select
     selected = _Selected(selection)
     file = read_lines(path, label, layout, selected.part)
     if file.sources or len(selected.edges.nodes) > 1:
-        # Lines that are not selected may tell whose the others are: select_lines comes after that.
-        return read_lines(path, label, layout)._replace(selected=False)
+        return _read_unselected(path, label, layout)
     return file._replace(lines=selected.with_edges(file.lines))
+
+
+def _read_unselected(path: Path, label: str, layout: str | None) -> LogFile:
+    """Read the whole of a log of several writers: any line may tell whose the others are (select_lines)."""
+    return read_lines(path, label, layout)._replace(selected=False)
 
 
 def select_lines(lines: Iterable[Line], selection: Selection) -> list[Line]:

@@ -30,7 +30,7 @@ from tidegauge.traces.kafka_logs.parsing.lines import (
     pieces,
 )
 from tidegauge.traces.problems import Problem, shown
-from tidegauge.util.input_limits import LineBound, without_packing
+from tidegauge.util.input_limits import LineBound, is_named_packed, without_packing
 
 # The lines of a growing log.
 #
@@ -274,7 +274,7 @@ class LogTails:
                         current[key] = identity
                     # Inodes are used again: a file with a known inode is the same one only if it begins the same.
                     if identity in self._heads and (
-                        identity in opened or _is_packed(path) or self._heads[identity] == _head_of(path)
+                        identity in opened or is_named_packed(path) or self._heads[identity] == _head_of(path)
                     ):
                         continue
                     file, time = self._opened(group, path)
@@ -305,7 +305,7 @@ class LogTails:
 
     def _opened(self, group: Path, path: Path) -> tuple[_File | None, int]:
         """Open a file; return it with the time of its first line, or None while it has no complete line."""
-        packed = _is_packed(path)
+        packed = is_named_packed(path)
         unpacked = pieces(path, self._label(group, path), self.problems) if packed else None
         opened = None if packed else path.open("rb", buffering=0)
         begin = next(pieces(path, "", []), b"")[:BEGINS] if opened is None else os.pread(opened.fileno(), BEGINS, 0)
@@ -418,11 +418,6 @@ def _skip(file: _File, count: int) -> bool:
     file.unpacked = chain([unread], file.unpacked or ())
     file.read = min(file.read, count)
     return True
-
-
-def _is_packed(path: Path) -> bool:
-    """Return whether a file is packed, as its name says."""
-    return without_packing(path.name) != path.name
 
 
 def _close(file: _File) -> None:

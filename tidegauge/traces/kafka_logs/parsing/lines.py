@@ -226,6 +226,7 @@ def positions_read(block: bytes) -> tuple[Sequence[int], Sequence[int], Sequence
     must_be_read = has_known_logger | ~whole
     # An incomplete line may continue in the next one: that decides whether it was cut off (rule 2 of read_lines).
     must_be_read[1:] |= ~whole[:-1]
+    # From the first line of a log on, and until the last one before another process begins, its process logged.
     must_be_read[:1] = must_be_read[-1:] = True
     for begin in re.finditer(PROCESS_BEGINS.encode(), block):
         number = int(np.searchsorted(ends, begin.start()))

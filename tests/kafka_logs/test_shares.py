@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.kafka_logs.test_selection import events
-from tidegauge.conformance.checking.check import CheckOptions, Report, check
-from tidegauge.conformance.checking.sharded import check_in_shares, check_share
+from tidegauge.conformance.checking.check import CheckOptions, Report, check, check_in_worker
+from tidegauge.conformance.checking.sharded import check_in_shares
 from tidegauge.conformance.checking.verdicts import Verdict
 from tidegauge.traces.kafka_logs import Capture, read
 from tidegauge.traces.kafka_logs.capture import shipped
@@ -135,9 +135,9 @@ def test_a_gap_that_one_share_shows_makes_failures_of_others_undecided(tmp_path:
         Gap(1, "a logger", BEFORE_ALL_LINES, AFTER_ALL_LINES, (None, None), "why"),
     )
 
-    def with_a_gap(path: object, how: CheckOptions, number: int) -> Report:
+    def with_a_gap(path: object, how: CheckOptions) -> Report:
         """The report of a share; of one without a failure there is a gap."""
-        report = check_share(folder, how, number)
+        report = check_in_worker(folder, how)
         (one,) = report.inputs
         return report if report.failures else replace(report, inputs=(replace(one, gaps=(("", gap),)),))
 

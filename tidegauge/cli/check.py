@@ -47,8 +47,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_spark(parser, "judge on Spark: Parquet files by their row groups, broker logs by captures, large ones by partitions")
     recordings.add_results(
         parser,
-        "; with --spark: keep the results of Parquet files in a directory or, without --follow, at a URI, from which the "
-        "same command resumes after an interruption",
+        "; with --spark: keep the results of Parquet files and of large logs in a directory (of Parquet alone, without "
+        "--follow, also at a URI), from which the same command resumes after an interruption",
     )
     _follow_arguments(parser)
     recordings.add_coverage(parser, "--coverage", "also write to FILE which parts of the model the traces have exercised")

@@ -25,7 +25,7 @@ from tidegauge.conformance.checking.check import (
     CheckOptions,
     JudgedBatch,
     Report,
-    check,
+    check_in_worker,
     explain_failures,
     merge_reports,
     overall_verdict,
@@ -167,7 +167,7 @@ def check_on_spark(
         with task_failures(results if place is not None else None):
             of_large = _judge_in_shares(spark, captures, how, place, keeps=results is not None) if place is not None else {}
             whole = [path for path in captures if path not in of_large]
-            reports += [*of_large.values(), *_tasks(spark, partial(judge_capture, how=how), whole)]
+            reports += [*of_large.values(), *_tasks(spark, partial(check_in_worker, how=how), whole)]
     return merge_reports(reports, how.explained)
 
 
@@ -191,7 +191,8 @@ def _judge_in_shares(
 
     If `place` keeps results, shares that it has are not judged again.
     """
-    from tidegauge.conformance.checking.sharded import check_in_shares, share_count  # noqa: PLC0415  not for Parquet
+    # Of Parquet, and of small captures, nothing is judged in shares.
+    from tidegauge.conformance.checking.sharded import check_in_shares, share_count  # noqa: PLC0415
 
     reports = {}
     for path, count in ((path, count) for path in captures if (count := share_count(path)) > 1):
@@ -227,12 +228,11 @@ def _fingerprints(files: Sequence[Path], judge: str) -> list[str]:
     return [file_fingerprint(str(file), judge) for file in files if file.is_file()]
 
 
-def _check_and_keep(path: str | PathLike[str], how: CheckOptions, number: int, target: Path | None) -> Report:
-    """Check share `number` of a capture, in a worker; write the result to the folder `target` if no rule fails."""
-    from tidegauge.conformance.checking.sharded import check_share  # noqa: PLC0415  not for Parquet
-
-    report = check_share(path, how, number)
-    # A share that is judged again with the gaps of others has failures: those are explained by their events.
+def _check_and_keep(path: str | PathLike[str], how: CheckOptions, target: Path | None) -> Report:
+    """Check the share of a capture that is selected; write the result to the folder `target` if no rule fails."""
+    report = check_in_worker(path, how)
+    number = how.selection.shard[0] if how.selection is not None else 0
+    # A failure is explained by its events, which are not kept.
     if target is not None and not report.failures:
         content = msgspec.msgpack.encode((report.inputs, report.notes))
         with atomic_write(target / f"{number}{KEPT}") as unfinished:
@@ -265,14 +265,6 @@ def _on_disk(path: AnyPath) -> Path:
         do = "what is no Parquet is taken from a path that every worker can open"
         raise UsageError(f"{path}: expected Parquet files, seen {seen}; {do}")
     return path
-
-
-def judge_capture(path: str, how: CheckOptions) -> Report:
-    """Return the report on the capture at `path`, without the judged traces: Spark would send them to the driver.
-
-    It runs in a worker, as a task.
-    """
-    return replace(check([path], how), judged=())
 
 
 def captures_in(path: Path) -> Iterator[Path]:

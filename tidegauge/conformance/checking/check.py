@@ -209,6 +209,11 @@ def check(
     return check_parts(_parts(paths, how), how, echo)
 
 
+def check_in_worker(path: str | PathLike[str], how: CheckOptions) -> Report:
+    """Judge one path, in a process of several; its batches are dropped: the page would need the events of all processes."""
+    return replace(check([path], how), judged=())
+
+
 def _parts(paths: Sequence[str | PathLike[str]], how: CheckOptions) -> Iterator[InputPart]:
     """Yield the parts of all paths; a part with the name of its source gets the path that the user wrote as its name."""
     for path in paths:

@@ -24,6 +24,7 @@ from tidegauge.conformance.checking.check import (
     CheckOptions,
     Report,
     check,
+    check_in_worker,
     merge_reports,
     merge_shares,
     overall_verdict,
@@ -93,18 +94,18 @@ def check_in_shares(
     how: CheckOptions,
     side_by_side: Callable[..., Iterator[Any]],
     folder: str,
-    check_one: Callable[[str | PathLike[str], CheckOptions, int], Report] | None = None,
+    check_one: Callable[[str | PathLike[str], CheckOptions], Report] = check_in_worker,
     earlier: Mapping[int, Report] = {},
     echo: Echo = lambda _line: None,
 ) -> Report:
     """Return the report on broker logs, judged in so many shares of their partitions.
 
     The logs are first split into `folder`, then each share is judged. `side_by_side` is a map over processes, which see the
-    logs and the folder at the same paths. `check_one` judges one share (default: check_share). `earlier` are reports without
-    a failure on shares that need not be judged again, by number.
+    logs and the folder at the same paths. `check_one` judges one share, which `Selection.shard` names. `earlier` are reports
+    without a failure on shares that need not be judged again, by number.
     """
-    begin, check_one, reports = time.perf_counter(), check_one or check_share, dict(earlier)
-    # (number, of how many): the splitting reads only how many, check_share puts in its own number.
+    begin, reports = time.perf_counter(), dict(earlier)
+    # (number, of how many): the splitting reads only how many.
     selection = replace(how.selection or Selection(), shard=(0, shares), shard_dir=folder)
     left = [number for number in range(shares) if number not in earlier]
     logs = logs_in(Path(path)) if left else []
@@ -118,9 +119,13 @@ def check_in_shares(
 
     if left:
         split_logs(logs, selection, how.layout, side_by_side, say_progress)
-    for number, report in zip(
-        left, side_by_side(partial(check_one, path, replace(how, selection=selection)), left), strict=True
-    ):
+
+    def judged(numbers: Sequence[int], selection: Selection) -> Iterator[tuple[int, Report]]:
+        """Yield the reports on shares by number."""
+        of_shares = [replace(how, selection=replace(selection, shard=(number, shares))) for number in numbers]
+        return zip(numbers, side_by_side(partial(check_one, path), of_shares), strict=True)
+
+    for number, report in judged(left, selection):
         reports[number] = report
         echo(_so_far(path, [*reports.values()], shares))
     # Lines that are missing may show in one share only, and explain what fails in another. A share without any event has
@@ -128,17 +133,8 @@ def check_in_shares(
     with_events = [checked for report in reports.values() for checked in report.inputs if checked.events]
     gaps = tuple(dict.fromkeys(gap for checked in with_events for gap in checked.gaps))
     failing = [number for number in left if reports[number].failures and gaps]
-    with_gaps = partial(check_one, path, replace(how, selection=replace(selection, gaps=gaps)))
-    reports |= dict(zip(failing, side_by_side(with_gaps, failing), strict=True))
+    reports |= dict(judged(failing, replace(selection, gaps=gaps)))
     return _as_one([reports[number] for number in range(shares)], how, begin)
-
-
-def check_share(path: str | PathLike[str], how: CheckOptions, number: int) -> Report:
-    """Check share `number` of broker logs; batches are dropped: a report from several processes has no page of events."""
-    selection = how.selection or Selection()
-    _, shares = selection.shard
-    selection = replace(selection, shard=(number, shares))
-    return replace(check([path], replace(how, selection=selection)), judged=())
 
 
 def spans_to_judge(path: str | PathLike[str], how: CheckOptions, processes: int) -> list[Span]:
@@ -163,7 +159,8 @@ def check_in_spans(
     begin, parts = time.perf_counter(), list[Report]()
     try:
         with workers(processes) as map_in_processes:
-            for report in map_in_processes(partial(_check_span, path, how), path_spans):
+            of_spans = [replace(how, span=span) for span in path_spans]
+            for report in map_in_processes(partial(check_in_worker, path), of_spans):
                 parts.append(report)
                 echo(_so_far(path, parts, len(path_spans)))
     except NotSeparableError:
@@ -171,11 +168,6 @@ def check_in_spans(
     # Failures, problems and notes name lines and traces by their number, which a span counts from its own beginning.
     clean = all(not (part.failures or part.problems or part.notes) for part in parts)
     return _as_one(parts, how, begin) if clean else None
-
-
-def _check_span(path: str | PathLike[str], how: CheckOptions, span: Span) -> Report:
-    """Check one span of an NDJSON file; batches are dropped, as in `_check_share`."""
-    return replace(check([path], replace(how, span=span)), judged=())
 
 
 def _so_far(path: str | PathLike[str], parts: Sequence[Report], shares: int) -> str:

@@ -6,15 +6,22 @@ import logging
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from pyarrow.fs import FileInfo, FileType
 
 from tests.spark_check.right_and_wrong import right_and_wrong
 from tests.spark_check.test_work import ORDER
-from tidegauge.conformance.checking.check import CheckOptions
+from tidegauge.conformance.checking import sharded
+from tidegauge.conformance.checking.check import CheckOptions, Report
+from tidegauge.conformance.checking.verdicts import Verdict
+from tidegauge.spark_check import check as spark_check
 from tidegauge.spark_check import worker
 from tidegauge.spark_check.check import check_on_spark
 from tidegauge.spark_check.follow import follow_on_spark
@@ -23,6 +30,7 @@ from tidegauge.spark_check.judging import stored
 from tidegauge.spark_check.storage import AnyPath, ArrowPath, open_parquet, status_of, to_path, writable_directory
 from tidegauge.spark_check.worker import atomic_write, remove_leftovers
 from tidegauge.traces.formats.parquet import RowGroup
+from tidegauge.traces.kafka_logs.capture import shipped
 from tidegauge.util.errors import UsageError
 
 NAME = "c+d=1%2?e#f.parquet"
@@ -224,13 +232,123 @@ def test_what_cannot_be_written_to_is_said_before_anything_is_done(server: str) 
         writable_directory(f"s3://nowhere/results?{server.partition('&allow_bucket_creation')[0]}")
 
 
-def test_logs_and_what_is_not_there_are_refused(bucket: ArrowPath, walks: Path) -> None:
-    (bucket / "node" / "server.log").put(walks / "none.parquet")
-    for place, seen in (("node", "none"), ("nothing", "nothing of that name"), ("node/server.log", "none")):
-        with pytest.raises(
-            UsageError, match=f"expected Parquet files, seen {seen}; what is no Parquet is taken from a path"
-        ):
-            check_on_spark([str(bucket / place)], CheckOptions(), "local[2]")
+def test_what_is_not_there_is_refused(bucket: ArrowPath) -> None:
+    with pytest.raises(UsageError, match=r"nothing.*: expected Parquet files or broker logs, seen nothing of that name"):
+        check_on_spark([str(bucket / "nothing")], CheckOptions(), "local[2]")
+
+
+def put_below(folder: Path, into: ArrowPath) -> None:
+    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+        (into / file.relative_to(folder).as_posix()).put(file)
+
+
+@pytest.fixture
+def tasks_here(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Tasks run in this process, as if Spark had given them to it; what each does, in order."""
+    ran: list[object] = []
+
+    def run(_spark: object, function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
+        ran.extend(getattr(function, "func", function) for _ in items)
+        return map(function, items)
+
+    monkeypatch.setattr(spark_check, "_tasks", run)
+    monkeypatch.setattr(spark_check, "session", lambda master: nullcontext(Mock(sparkContext=Mock(master=master))))
+    return ran
+
+
+def judged(report: Report, names: Mapping[str, str] = {}) -> list[object]:
+    """What a report says, with other names of inputs."""
+
+    def name(text: str) -> str:
+        for one, other in sorted(names.items(), reverse=True):
+            text = text.replace(one, other)
+        return text
+
+    return [
+        [(one.rule.id, one.tally) for one in report.rules],
+        [(name(one.path), one.verdict, one.traces, one.events, one.missing) for one in report.inputs],
+        [(name(problem.path), problem.seen) for one in report.inputs for problem in one.problems],
+        [(name(one.path), one.trace, one.rule.id, one.at) for one in report.explanations],
+        [name(note) for note in report.notes],
+    ]
+
+
+def test_logs_at_a_uri_are_judged_as_on_a_disk(
+    bucket: ArrowPath, tmp_path: Path, tasks_here: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Captures in a folder, of which one is judged in shares; a file of a log; a file that is no trace."""
+    monkeypatch.setattr(sharded, "LARGE_BYTES", 600_000)
+    monkeypatch.setattr(sharded, "OF_A_SHARE", 400_000)
+    captures = ["4.2.0/a-steady", "4.2.0/k-epoch-jump"]
+    for name in captures:
+        shutil.copytree(shipped()[name], tmp_path / "logs" / name)
+    log = next((tmp_path / "logs" / captures[0]).rglob("*.log*")).relative_to(tmp_path).as_posix()
+    (tmp_path / "no.ndjson").write_text('{"none"\n')
+    put_below(tmp_path, bucket)
+    inputs = ["logs", log, "no.ndjson"]
+    at_uris, on_disk = (
+        check_on_spark([root / one for one in inputs], CheckOptions(), "local[2]", tmp_path / f"results-{number}")
+        for number, root in enumerate((bucket, tmp_path))
+    )
+    assert sharded.share_count(tmp_path / "logs" / captures[0]) > 1
+    assert {one.verdict for one in at_uris.inputs} >= {Verdict.FAIL, Verdict.SUITE_ERROR}
+    names = [*(f"logs/{name}" for name in captures), log, "no.ndjson"]
+    assert judged(at_uris) == judged(on_disk, {str(tmp_path / name): str(bucket / name) for name in names})
+    assert (
+        tasks_here.count(spark_check._copy) == len([path for path in (tmp_path / "logs").rglob("*") if path.is_file()]) + 2
+    )
+    assert not list(tmp_path.glob(f"results-*/{spark_check.COPIED}*")), "copies are removed at the end"
+
+
+def test_a_run_that_failed_goes_on_with_its_copies(
+    bucket: ArrowPath, tmp_path: Path, tasks_here: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is at the URI no more is not judged, and a file that has changed is copied again."""
+    logs = tmp_path / "logs"
+    shutil.copytree(shipped()["4.2.0/a-steady"], logs)
+    put_below(logs, bucket / "logs")
+
+    def fails(*_: object) -> None:
+        raise OSError("connection lost")
+
+    check = partial(check_on_spark, [bucket / "logs"], CheckOptions(), "local[2]", tmp_path / "results")
+    with monkeypatch.context() as patch:
+        patch.setattr(spark_check, "captures_in", fails)
+        with pytest.raises(OSError, match="connection lost"):
+            check()
+    (copy,) = (tmp_path / "results").glob(f"{spark_check.COPIED}*")
+    kept = sorted(path for path in copy.rglob("*") if path.is_file())
+    assert [path.read_bytes() for path in kept] == [(logs / path.relative_to(copy / "logs")).read_bytes() for path in kept]
+    gone = copy / "logs" / "n9"
+    gone.mkdir()
+    (gone / "server.log").write_text("of a node that is gone")
+    kept[0].write_text("another size")
+    opened = list[str]()
+    open_file = ArrowPath.opened
+    monkeypatch.setattr(ArrowPath, "opened", lambda file: opened.append(file.name) or open_file(file))
+    assert judged(check())[0] == judged(check_on_spark([logs], CheckOptions(), "local[2]"))[0]
+    assert opened == [kept[0].name]
+    assert not copy.exists()
+
+
+def test_what_would_lead_out_of_the_copies_or_not_fit_is_refused(
+    bucket: ArrowPath, tmp_path: Path, tasks_here: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "server.log").write_text("x")
+    (bucket / "logs" / "server.log").put(tmp_path / "server.log")
+    check = partial(check_on_spark, [bucket / "logs"], CheckOptions(), "local[2]")
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "disk_usage", lambda _: Mock(free=0))
+        with pytest.raises(UsageError, match=r"GB free to copy .*logs.*, seen 0.0; make room"):
+            check()
+    with monkeypatch.context() as patch:
+        files = [("n1/../../server.log", bucket / "logs" / "server.log")]
+        patch.setattr(ArrowPath, "files_below", lambda _: iter(files))
+        with pytest.raises(UsageError, match=r"server.log.*: expected a name that a disk can have, seen '..'"):
+            check()
+    with pytest.raises(UsageError, match="expected --results DIR at a path of all workers"):
+        check_on_spark([bucket / "logs"], CheckOptions(), "spark://host:7077")
+    assert tasks_here == []
 
 
 def command(*arguments: str | Path) -> tuple[int, str, str]:
@@ -243,6 +361,17 @@ def command(*arguments: str | Path) -> tuple[int, str, str]:
 def found(out: str) -> list[object]:
     report = json.loads(out)
     return [report[name] for name in ("verdict", "parts", "rules", "traces", "events", "lost", "explanations")]
+
+
+@pytest.mark.spark
+def test_workers_copy_logs_and_judge_them(bucket: ArrowPath) -> None:
+    """By the command."""
+    capture = shipped()["4.2.0/k-epoch-jump"]
+    put_below(capture, bucket / capture.name)
+    code, said, problem = command("check", "--spark=local[2]", "--json", str(bucket / capture.name))
+    there, said_there, _ = command("check", "--json", capture)
+    assert code == there, problem
+    assert found(said) == found(said_there.replace(str(capture), str(bucket / capture.name)))
 
 
 @pytest.mark.spark

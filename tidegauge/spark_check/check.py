@@ -9,9 +9,11 @@ that files name, `how.explained` is how many failures to explain, `how.situation
 """
 
 import hashlib
+import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from os import PathLike
@@ -39,12 +41,13 @@ from tidegauge.conformance.judge.fields import RULE_IDS
 from tidegauge.spark_check.judging import SparkRun, files_in, judge_files, sum_rules
 from tidegauge.spark_check.result_row import ResultRow
 from tidegauge.spark_check.session import is_local, session, task_failures
-from tidegauge.spark_check.storage import AnyPath, ArrowPath, open_parquet, to_path, writable_directory
+from tidegauge.spark_check.storage import PIECE, AnyPath, ArrowPath, open_parquet, to_path, writable_directory
 from tidegauge.spark_check.worker import atomic_write, file_fingerprint, judge_fingerprint
 from tidegauge.traces.kafka_logs.discovery.files import log_files
 from tidegauge.traces.kafka_logs.discovery.folders import FolderWalk
 from tidegauge.traces.schema import MISSING
 from tidegauge.util.errors import UsageError
+from tidegauge.util.files import version_of_status
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -129,12 +132,14 @@ def _failing(rows: Sequence[ResultRow], how: CheckOptions) -> Iterator[JudgedBat
 # 3. A task reads its input by its path: the workers must see the same files. The split logs are in the directory of results,
 #    or on the disk of the one machine of a local master; without either a large capture is one task, too.
 # 4. A share without a failure is kept in the directory of results, and not judged again.
+# 5. Readers of logs open paths. What lies at a URI is first copied to where split logs are, each file a task, and judged
+#    there: copying takes a small part of the time that judging does. A report names the URI.
 
 
 LOGS = ("logs", "log")
 """Folders of a node that may hold its logs."""
-KEPT, SPLIT = ".share", ".split-"
-"""How files with the results of a share end, and how folders with split logs begin."""
+KEPT, SPLIT, COPIED = ".share", ".split-", ".copied-"
+"""How files with the results of a share end, and how folders with split logs, and with copied ones, begin."""
 DEEPEST = 8
 """Folders below a capture whose files a kept result depends on: more than any reader goes down."""
 
@@ -152,9 +157,10 @@ def check_on_spark(
     parquet_inputs = [path for path in inputs if holds_parquet(path)]
     files = files_in(parquet_inputs)
     # Each other input is a capture, or a directory of captures.
-    captures = [
-        str(capture.absolute()) for path in inputs if path not in parquet_inputs for capture in captures_in(_on_disk(path))
-    ]
+    others = [path for path in inputs if path not in parquet_inputs]
+    for path in others:
+        if isinstance(path, ArrowPath) and not path.exists():
+            raise UsageError(f"{path}: expected Parquet files or broker logs, seen nothing of that name")
     # A selection of topics or times is made while logs are read.
     if files and how.selection is not None:
         raise UsageError(f"{files[0]}: expected broker logs to select topics or times from, seen Parquet")
@@ -163,12 +169,51 @@ def check_on_spark(
         if files:
             run = judge_files(spark, files, results, how.profile, situations=how.situations)
             reports.append(report_of(run, how))
-        place = _shared_directory(spark, results) if captures else None
-        with task_failures(results if place is not None else None):
-            of_large = _judge_in_shares(spark, captures, how, place, keeps=results is not None) if place is not None else {}
+        place = _shared_directory(spark, results) if others else None
+        with task_failures(results if place is not None else None), ExitStack() as copies:
+            keeps = results is not None and isinstance(to_path(results), Path)
+            opened = [copies.enter_context(_on_disk(spark, path, place, keeps=keeps)) for path in others]
+            # By the path of each capture, what reports call it.
+            captures = {
+                str(capture): _name(capture, on_disk, path)
+                for path, on_disk in zip(others, opened, strict=True)
+                for capture in captures_in(on_disk.absolute())
+            }
+            of_large = _judge_in_shares(spark, [*captures], how, place, keeps=keeps) if place is not None else {}
             whole = [path for path in captures if path not in of_large]
-            reports += [*of_large.values(), *_tasks(spark, partial(check_in_worker, how=how), whole)]
+            judged = [*of_large.values(), *_tasks(spark, partial(check_in_worker, how=how), whole)]
+            reports += [_renamed(report, captures) for report in judged]
     return merge_reports(reports, how.explained)
+
+
+def _name(capture: Path, on_disk: Path, source: AnyPath) -> str:
+    """Return the path of a capture, or where it lies at the URI that was copied to `on_disk`."""
+    if isinstance(source, Path) or capture == on_disk:
+        return str(capture if isinstance(source, Path) else source)
+    return str(source / capture.relative_to(on_disk).as_posix())
+
+
+def _renamed(report: Report, names: Mapping[str, str]) -> Report:
+    """Return a report that calls captures by their `names`, which are given by their paths."""
+
+    def name(text: str) -> str:
+        """Return a text with the names of captures."""
+        # The longest first: one path may begin as another does. Of a path that is its own name nothing changes.
+        for path, own in sorted(names.items(), reverse=True):
+            text = text.replace(path, own) if path != own else text
+        return text
+
+    inputs = [
+        replace(
+            checked,
+            path=name(checked.path),
+            problems=tuple(replace(problem, path=name(problem.path)) for problem in checked.problems),
+        )
+        for checked in report.inputs
+    ]
+    explanations = [replace(explanation, path=name(explanation.path)) for explanation in report.explanations]
+    notes = tuple(name(text) for text in report.notes)
+    return replace(report, inputs=tuple(inputs), explanations=tuple(explanations), notes=notes)
 
 
 def _tasks(spark: "SparkSession", function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
@@ -257,14 +302,68 @@ def holds_parquet(path: AnyPath) -> bool:
     return is_parquet(path) if isinstance(path, Path) else path.name.endswith(".parquet")
 
 
-def _on_disk(path: AnyPath) -> Path:
-    """Return the path of a capture. Raises UsageError for a URI: readers of logs open paths only."""
-    if isinstance(path, ArrowPath):
-        # Files that are no Parquet, or no files at all.
-        seen = "none" if path.exists() else "nothing of that name"
-        do = "what is no Parquet is taken from a path that every worker can open"
-        raise UsageError(f"{path}: expected Parquet files, seen {seen}; {do}")
-    return path
+@contextmanager
+def _on_disk(spark: "SparkSession", source: AnyPath, place: Path | None, *, keeps: bool) -> Iterator[Path]:
+    """Yield the path of an input that is no Parquet: its own, or for a URI that of its copy in `place`.
+
+    The block's end removes the copy. If `place` keeps results, a run that fails leaves it: the next one copies the rest.
+    """
+    if isinstance(source, Path):
+        yield source
+        return
+    if place is None:
+        raise UsageError(f"{source}: expected --results DIR at a path of all workers, to which logs are copied, seen none")
+    mark = hashlib.sha256(str(source).encode()).hexdigest()[:16]
+    folder = place / f"{COPIED}{mark}" if keeps else Path(tempfile.mkdtemp(prefix=COPIED, dir=place))
+    try:
+        # The names of traces begin with that of the source; a bucket itself has none.
+        target = folder / (source.name or "bucket")
+        _copy_files(spark, source, target)
+        yield target
+    except BaseException:
+        if not keeps:
+            shutil.rmtree(folder)
+        raise
+    shutil.rmtree(folder)
+
+
+def _copy_files(spark: "SparkSession", source: ArrowPath, target: Path) -> None:
+    """Copy the file, or the directory with all in it, at a URI to a path; each file is a task, unless its copy is there."""
+    files = {}
+    for below, file in source.files_below():
+        # The key of an object is any text: with .. in it, it would lead out of the directory.
+        if ".." in below.split("/"):
+            raise UsageError(f"{file}: expected a name that a disk can have, seen '..'; name the other folders one by one")
+        files[target / below] = file
+    folder = target.parent
+    folder.mkdir(exist_ok=True)
+    size = sum(file.stat().st_size for copy, file in files.items() if not _is_copy(copy, file))
+    free = shutil.disk_usage(folder).free
+    if size > free:
+        raise UsageError(f"{folder}: expected {size / 1e9:,.1f} GB free to copy {source}, seen {free / 1e9:,.1f}; make room")
+    # What an earlier run has copied that is at the URI no more, or had not copied to its end.
+    for leftover in [path for path in folder.rglob("*") if path.is_file() and path not in files]:
+        leftover.unlink()
+    for _ in _tasks(spark, _copy, list(files.items())):
+        pass
+
+
+def _is_copy(target: Path, file: ArrowPath) -> bool:
+    """Return whether `target` is a copy of a file: it has its size and time of change."""
+    return target.exists() and version_of_status(target.stat())[:2] == version_of_status(file.stat())[:2]
+
+
+def _copy(item: tuple[Path, ArrowPath]) -> None:
+    """Copy a file to a path, in a worker, unless its copy is there."""
+    target, file = item
+    if _is_copy(target, file):
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(target) as unfinished:
+        with file.opened() as source, unfinished.open("wb") as copy:
+            shutil.copyfileobj(source, copy, PIECE)
+        changed = file.stat().st_mtime_ns
+        os.utime(unfinished, ns=(changed, changed))
 
 
 def captures_in(path: Path) -> Iterator[Path]:

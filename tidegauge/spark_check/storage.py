@@ -110,6 +110,20 @@ class ArrowPath:
         """Yield the paths in the directory whose names match."""
         return (path for path in self.iterdir() if fnmatchcase(path.name, pattern))
 
+    def files_below(self) -> "Iterator[tuple[str, ArrowPath]]":
+        """Yield each file in the directory and below it, with its path from there; of a file itself, with an empty one."""
+        files, path = self._system_and_path()
+        info = self._info()
+        if info.is_file:
+            yield "", replace(self, listed=status_of(info))
+            return
+        with _as_os_error():
+            infos = files.get_file_info(FileSelector(path, allow_not_found=True, recursive=True))
+        for info in infos:
+            if info.is_file:
+                below = info.path[len(path) + 1 :]
+                yield below, replace(self / below, listed=status_of(info))
+
     def mkdir(self) -> None:
         """Make the directory and those above, where they are not there."""
         files, path = self._system_and_path()
@@ -130,7 +144,8 @@ class ArrowPath:
     def put(self, file: Path) -> None:
         """Copy a file of this machine to this path; a part of it is visible meanwhile, and stays if the copy fails."""
         files, path = self._system_and_path()
-        with _as_os_error(), file.open("rb") as source, files.open_output_stream(path) as target:
+        # By itself Arrow would pack what is called .gz.
+        with _as_os_error(), file.open("rb") as source, files.open_output_stream(path, compression=None) as target:
             while piece := source.read(PIECE):
                 target.write(piece)
 

@@ -172,7 +172,7 @@ def read_input(
         raise UsageError(f"{source.name}: expected broker logs to select topics or times from, seen another kind of input")
     # From here on: input that cannot be judged, each kind with what to do instead; and last NDJSON, or nothing at the path.
     elif uri := elsewhere(source.name):
-        do = "with --spark Parquet is judged where it lies; copy anything else"
+        do = "add --spark to have it read, or copy it"
         findings.problems.append(Problem(uri, None, "a path of this machine", "a URI", do))
         yield InputPart(uri, "URI", iter(()), findings)
     elif path.is_file() and identify(path, source.name).kind in KINDS_OF_LOGS:

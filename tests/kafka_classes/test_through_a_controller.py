@@ -50,7 +50,7 @@ def test_a_controller_without_a_finding_is_told(switch: str, table: Table) -> No
 def test_a_process_does_what_the_classes_did(release: str, table: Table) -> None:
     found, steps = paths(table, release)
     with ControllerNode(build(release)) as node:
-        shown = run(node, [one.case for one in found], profile_of_release(release), log_lines=node.log_lines)
+        shown = run(node, [one.case for one in found], reference(profile_of_release(release)), log_lines=node.log_lines)
     taken, left_out = sum(one.steps for one in found), sum(one.left_out for one in found)
     print(f"{len(found):,} sequences, {taken - left_out:,} of {steps:,} steps, {shown.played.steps:,} on the process")
     assert [failure.text for failure in shown.failures] == []

@@ -9,6 +9,7 @@ Rules of this file
 import gzip
 import io
 import json
+import lzma
 import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -54,7 +55,7 @@ from tidegauge.traces.segments import (
     encode,
 )
 from tidegauge.util.errors import SpecError, UsageError
-from tidegauge.util.input_limits import UnpackingError, unpacked
+from tidegauge.util.input_limits import UnpackingError, packing_of, unpacked
 from tidegauge.util.junit import known_failures
 
 ROOT = Path(__file__).parents[2]
@@ -192,12 +193,14 @@ def _wrapper(data: bytes, folder: Path) -> None:
 @cache
 def _packed() -> list[bytes]:
     text = f"{TIME}x (kafka.x.Y)\n".encode()
-    return [gzip.compress(text * 9, mtime=0), gzip.compress(text, mtime=0) * 2, gzip.compress(bytes(1 << 16), mtime=0)]
+    of_gzip = [gzip.compress(text * 9, mtime=0), gzip.compress(text, mtime=0) * 2, gzip.compress(bytes(1 << 16), mtime=0)]
+    return [*of_gzip, lzma.compress(text * 9), lzma.compress(text) * 2, lzma.compress(bytes(1 << 16))]
 
 
-def _gzip(data: bytes, _folder: Path) -> None:
+def _unpacked(data: bytes, _folder: Path) -> None:
+    packing = packing_of(data)
     with suppress(UnpackingError):
-        for _ in unpacked([data[:7], data[7:]]):
+        for _ in unpacked([data[:7], data[7:]], packing if packing == "xz" else "gzip"):
             pass
 
 
@@ -349,7 +352,7 @@ READERS: Mapping[str, Reader] = {
     "log": Reader(_log_lines, _log),
     "layout": Reader(_laid_out, _layout),
     "wrapper": Reader(_wrapped, _wrapper),
-    "gzip": Reader(_packed, _gzip),
+    "packed": Reader(_packed, _unpacked),
     "segment": Reader(_batches, _segment),
     "batch": Reader(_batches, _batch),
     "checkpoint": Reader(_files_of_disks, _checkpoint),

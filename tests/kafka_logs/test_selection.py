@@ -1,6 +1,7 @@
 """A part of the logs: what is judged of it is what is judged of it in the whole, and what is left out leaves no gap."""
 
 import gzip
+import lzma
 import random
 import re
 import shutil
@@ -24,7 +25,7 @@ from tidegauge.traces.kafka_logs.parsing.lines import Line, read_lines
 from tidegauge.traces.kafka_logs.parsing.patterns import TABLE
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import Trace
-from tidegauge.util.input_limits import MOST_RATIO, PACKINGS, RATIO_FROM
+from tidegauge.util.input_limits import MOST_RATIO, PACKINGS, RATIO_FROM, UnpackingError, unpacked
 from tidegauge.util.workers import workers
 
 BROKEN, HEALTHY = "3.4.0/b-kill-leader", "4.2.0/d-unclean"
@@ -174,6 +175,8 @@ def packed(packing: str, content: bytes) -> bytes:
     """The content as tools of this name pack it."""
     if packing == "gzip":
         return gzip.compress(content)
+    if packing == "xz":
+        return lzma.compress(content)
     out = pa.BufferOutputStream()
     with pa.CompressedOutputStream(out, {"bzip2": "bz2"}.get(packing, packing)) as stream:
         stream.write(content)
@@ -217,6 +220,17 @@ def test_a_packed_log_that_ends_early_or_unpacks_to_too_much(packing: str, end: 
         problem for problem in read_lines(path, "server.log").problems if problem.expected.startswith("a complete")
     )
     assert problem.seen == f"one that unpacks to more than {MOST_RATIO} times its size"
+
+
+def test_xz_of_several_streams_with_padding_and_one_that_asks_for_much_memory() -> None:
+    """As xz -9 writes it, it is read; what asks for more is damaged."""
+    streams = [lzma.compress(text * 50_000, preset=9) for text in (b"one ", b"another ")]
+    content = b"".join((streams[0], bytes(8), streams[1]))
+    pieces = [content[at : at + 7] for at in range(0, len(content), 7)]
+    assert b"".join(unpacked(pieces, "xz")) == b"one " * 50_000 + b"another " * 50_000
+    large = lzma.compress(b"x", filters=[{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 30}])
+    with pytest.raises(UnpackingError, match="damaged"):
+        list(unpacked([large], "xz"))
 
 
 def test_a_gzip_file_that_ends_early(text: bytes, tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ _NO_TEXT = re.compile(
     r"\d{20}(?:-\d{10})?\.(?:log|index|timeindex|snapshot|txnindex|checkpoint)|.*\.(?:jar|class|png|pdf|parquet)"
 )
 
-_ARCHIVES = {b"PK\x03\x04": "zip", b"\xfd7zXZ": "xz", b"7z\xbc\xaf": "7z"}
+_ARCHIVES = {b"PK\x03\x04": "zip", b"7z\xbc\xaf": "7z"}
 _TRIMMED, _DIGITS = 3, re.compile(r"\d+")
 """So many lines of the greatest length, different not only in their numbers, are no chance."""
 

@@ -13,7 +13,7 @@ import io
 import os
 import stat
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -31,6 +31,7 @@ PACKINGS = {
     "bzip2": (b"BZh", ".bz2"),
     "zstd": (b"\x28\xb5\x2f\xfd", ".zst"),
     "lz4": (b"\x04\x22\x4d\x18", ".lz4"),
+    "xz": (b"\xfd7zXZ\x00", ".xz"),
 }
 """How a file may be packed, with its first bytes and the end of its name."""
 
@@ -39,6 +40,9 @@ MOST_RATIO, RATIO_FROM = 100, 16 << 20
 
 UNPACKED_AT_ONCE, UNPACKED_BY_ARROW = 4 << 20, 1 << 16
 """Bytes of the largest piece that is unpacked at once; Arrow gives nothing of a piece in which the file ends early."""
+
+XZ_MEMORY = 80 << 20
+"""Bytes that unpacking xz may take: xz -9 needs 65 MiB, and the head of a file may ask for 4 GiB."""
 
 SEARCH_WINDOW = 1 << 14
 """Bytes that are read first to find a line break."""
@@ -146,8 +150,8 @@ def is_named_packed(path: Path) -> bool:
 
 def unpacked_as(packing: str, packed: Iterable[bytes]) -> Iterator[bytes]:
     """Unpack pieces of a packed file; yield at most UNPACKED_AT_ONCE bytes at a time. Raises UnpackingError."""
-    if packing == "gzip":
-        yield from unpacked(packed)
+    if packing in ("gzip", "xz"):
+        yield from unpacked(packed, packing)
         return
     # Long to import, and few logs are packed so.
     import pyarrow as pa  # noqa: PLC0415
@@ -205,31 +209,44 @@ class _Pieces(io.RawIOBase):
         return len(content)
 
 
-def unpacked(packed: Iterable[bytes]) -> Iterator[bytes]:
-    """Unpack pieces of a gzip file, of one member or several; yield at most UNPACKED_AT_ONCE bytes at a time.
+def _decompressor_of(packing: str) -> tuple[Callable[[], Any], type[Exception]]:
+    """Return what makes a decompressor of the standard library for gzip or xz, and the error that it raises."""
+    if packing == "gzip":
+        # wbits=31: with the header of gzip.
+        return partial(zlib.decompressobj, wbits=31), zlib.error
+    try:
+        import lzma  # noqa: PLC0415  not every build of Python has it
+    except ImportError:
+        raise UnpackingError(0, "xz, which this build of Python cannot unpack") from None
+    return partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, XZ_MEMORY), lzma.LZMAError
+
+
+def unpacked(packed: Iterable[bytes], packing: str = "gzip") -> Iterator[bytes]:
+    """Unpack pieces of a gzip or xz file, of one member or several; yield at most UNPACKED_AT_ONCE bytes at a time.
 
     Raises UnpackingError.
     """
-    # wbits=31: with the header of gzip.
-    unpack = zlib.decompressobj(wbits=31)
+    new_decompressor, damaged_error = _decompressor_of(packing)
+    unpack = new_decompressor()
     packed_size = unpacked_size = 0
     try:
         for piece in packed:
             # Between members and behind the last one there may be NUL bytes: padding.
             raw = piece.lstrip(b"\0") if unpack.eof else piece
             packed_size += len(piece)
-            while raw:
+            # zlib's gives back what is beyond the bound of a call, lzma's keeps it and needs no input then.
+            while raw or not (unpack.eof or getattr(unpack, "needs_input", True)):
                 # The next member needs an object of its own.
                 if unpack.eof:
-                    unpack = zlib.decompressobj(wbits=31)
+                    unpack = new_decompressor()
                 content = unpack.decompress(raw, UNPACKED_AT_ONCE)
                 unpacked_size += len(content)
                 # What is left of the piece: after the end of a member, or beyond the bound of what is unpacked at once.
-                raw = unpack.unused_data.lstrip(b"\0") if unpack.eof else unpack.unconsumed_tail
+                raw = unpack.unused_data.lstrip(b"\0") if unpack.eof else getattr(unpack, "unconsumed_tail", b"")
                 if unpacked_size > RATIO_FROM and unpacked_size > MOST_RATIO * (packed_size - len(raw)):
                     raise UnpackingError(0, f"one that unpacks to more than {MOST_RATIO} times its size")
                 yield content
-    except zlib.error:
+    except damaged_error:
         raise UnpackingError(0, "one that ends early or is damaged") from None
     if not unpack.eof:
         raise UnpackingError(0, "one that ends early or is damaged")

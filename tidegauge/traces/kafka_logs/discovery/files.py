@@ -60,14 +60,14 @@ DEEPEST = 3
 
 _DATE = r"\d{4}-?\d\d-?\d\d[\d\-T_.]*"
 _LOG_FILE = re.compile(
-    rf"(?P<stem>.+?)(?:[-._](?P<inner>{_DATE}))?\.log(?:[-._](?P<outer>{_DATE}|\d{{1,4}}))?(?:\.(?:gz|bz2|zst|lz4))?",
+    rf"(?P<stem>.+?)(?:[-._](?P<inner>{_DATE}))?\.log(?:[-._](?P<outer>{_DATE}|\d{{1,4}}))?(?:\.(?:gz|bz2|zst|lz4|xz))?",
     re.ASCII,
 )
 _SEGMENT = re.compile(r".*\d{20}\.log(\.gz)?")
 _INDEXED = re.compile(r"(?P<stem>.+)[-._](?P<index>\d{1,3})")
 _PASSED_OVER = re.compile(
     r"(?:.*[-_.])?gc\.log.*|gc-.*\.log.*|log-cleaner\.log.*|kafka-authorizer\.log.*|hs_err_pid\d+\.log|.*\.out"
-    r"|.*\.log.*\.(?:xz|zip|Z|swp|bak)",
+    r"|.*\.log.*\.(?:zip|Z|swp|bak)",
     re.IGNORECASE,
 )
 _FOLDER = re.compile(r"(?:n|node-?|broker-?|kafka-?|controller-?)?(\d+)")

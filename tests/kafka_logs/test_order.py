@@ -431,3 +431,16 @@ def test_a_raise_whose_append_is_among_missing_lines_is_not_that_of_the_next_app
     events = order(steps, LEADER, placement)
     assert [one.fields["hw"] for one in events if one.name == "LeaderAppend"] == [6, 7]
     assert placement.stuck == []
+
+
+def test_a_log_start_moves_up_to_the_high_watermark_only() -> None:
+    """UnifiedLog#maybeIncrementLogStartOffset: the fetch that raised it comes before, though its line is later."""
+    steps = [
+        step("metadata", "Start", 0, 1, leo=5, hw=5),
+        step("metadata", "BecomeFollower", 1, 2, leader_epoch=1, leo=5, hw=5),
+        step("deletes", "LogStartMoved", 2, 15, log_start=8),
+        step("fetcher", "HandleFetchResponse", 10, 20, leo=9, hw=9, rec_base=5, rec_end=9, req_epoch=1),
+    ]
+    placement = Placement()
+    assert [one.name for one in order(steps, LEADER, placement)][2:] == ["HandleFetchResponse", "LogStartMoved"]
+    assert placement.stuck == []

@@ -518,7 +518,8 @@ def take(row: Row, at: int, replica: Replica, brokers: Brokers) -> tuple[int, Re
         )
     elif kind == LOG_START:
         (log_start,) = values
-        fits = True
+        # UnifiedLog#maybeIncrementLogStartOffset raises it up to the high watermark only.
+        fits = UNKNOWN in (replica.hw, log_start) or log_start <= replica.hw
         hw = UNKNOWN if UNKNOWN in (replica.hw, log_start) else high_watermark_after_log_start(replica.hw, log_start)
         after = replica._replace(hw=hw, cause=-1)
     elif kind == START:

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from benchmarks.baselines import OFTEN, copied, judge_parquet, until_known, validated, walks_of
 from benchmarks.measure import Point, Report, Timing, parser
@@ -20,8 +21,9 @@ from benchmarks.runs import LOG, PROFILE, STEPS, repeated, runs_of
 from tidegauge.conformance.engine.compiled import compiled
 from tidegauge.conformance.engine.judge import judge
 from tidegauge.impl.explorer.explore import explore
-from tidegauge.spark_check import Order, judge_on_spark
+from tidegauge.spark_check import Order
 from tidegauge.spark_check.generation import BOUNDS, write_part
+from tidegauge.spark_check.judging import SparkRun, files_in, judge_files
 from tidegauge.spark_check.session import session
 from tidegauge.traces.columns import Columns, to_columns
 from tidegauge.traces.formats import parquet
@@ -103,11 +105,19 @@ def on_cores(report: Report, files: Sequence[Path], counts: Sequence[int], repet
         two = rate("two processes", lambda some: sum(spread(judge_parquet, ([file] for file in some))), 2)
     on_spark = {}
     for cores in CORES:
-        master = f"local[{cores}]"
+        master, last = f"local[{cores}]", list[SparkRun]()
         with session(master) as spark:
-            on_spark[cores] = rate(
-                f"Spark {master}", lambda some, spark=spark: judge_on_spark(some, spark=spark).events_judged, cores
-            )
+
+            def judged(some: Sequence[Path], spark: Any = spark, last: list[SparkRun] = last) -> int:
+                last[:] = [judge_files(spark, files_in(some))]
+                return last[0].totals().events_judged
+
+            on_spark[cores] = rate(f"Spark {master}", judged, cores)
+        seconds = sum(row.seconds for row in last[0].rows)
+        report.notes.append(
+            f"Spark {master}: {last[0].seconds:.2f} s, of which {seconds / cores:.2f} s are judging on each core; the rest "
+            f"is the footers, the start of a job, and Spark's part of each of {len(files)} tasks, which shares the cores"
+        )
     report.ratio("two processes, times one", two / one, TWICE)
     report.ratio("Spark local[2], times local[1]", on_spark[2] / on_spark[1], TWICE)
 

@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,8 +13,10 @@ from tidegauge.cli.main import main
 from tidegauge.conformance.checking import sharded
 from tidegauge.conformance.checking.check import CheckOptions, Report, check
 from tidegauge.conformance.checking.verdicts import Verdict
+from tidegauge.spark_check import check as spark_check
 from tidegauge.spark_check.check import captures_in, check_on_spark
 from tidegauge.traces.kafka_logs.capture import FOLDER, shipped
+from tidegauge.traces.kafka_logs.discovery import shards
 
 
 def said(report: Report) -> object:
@@ -60,6 +63,50 @@ def test_a_large_capture_is_judged_in_shares(tmp_path: Path, monkeypatch: pytest
     changed = check_on_spark(paths[:1], CheckOptions(), "local[2]", results)
     assert not [note for note in changed.notes if "judged before" in note]
     assert said(changed) == said(check(paths[:1]))
+
+
+def test_a_run_that_failed_goes_on_with_what_it_split(
+    tmp_path: Path, tasks_here: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No range is read again but what was lost; nothing is left at the end, or where others could have written."""
+    monkeypatch.setattr(sharded, "LARGE_BYTES", 1)
+    monkeypatch.setattr(sharded, "OF_A_SHARE", 400_000)
+    capture, results = shipped()["4.2.0/a-steady"], tmp_path / "results"
+    split = list[str]()
+    read_lines = shards.read_lines
+
+    def reading(path: Path, *arguments: Any) -> Any:
+        split.append(path.name)
+        return read_lines(path, *arguments)
+
+    def fails(*_: object, **__: object) -> None:
+        raise OSError("full")
+
+    def run() -> Report:
+        split.clear()
+        return check_on_spark([capture], CheckOptions(), "local[2]", results)
+
+    def run_that_fails() -> list[Path]:
+        with monkeypatch.context() as patch:
+            patch.setattr(spark_check, "_check_and_keep", fails)
+            with pytest.raises(OSError, match="full"):
+                run()
+        return sorted(results.glob(f"logs-*/{spark_check.SPLIT}*"))
+
+    monkeypatch.setattr(shards, "read_lines", reading)
+    (folder,) = run_that_fails()
+    logs = [*split]
+    lost = next(folder.glob("*/0"))
+    shutil.rmtree(lost)
+    again = run()
+    assert len(split) == 1 < len(logs)
+    assert said(again) == said(check([capture]))
+    assert not list(results.glob(f"logs-*/{spark_check.SPLIT}*"))
+    shutil.rmtree(results)
+    (folder,) = run_that_fails()
+    folder.chmod(0o777)
+    run()
+    assert sorted(split) == sorted(logs), "others may have written there what would be executed"
 
 
 @pytest.mark.spark

@@ -6,11 +6,9 @@ import logging
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -240,20 +238,6 @@ def test_what_is_not_there_is_refused(bucket: ArrowPath) -> None:
 def put_below(folder: Path, into: ArrowPath) -> None:
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
         (into / file.relative_to(folder).as_posix()).put(file)
-
-
-@pytest.fixture
-def tasks_here(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """Tasks run in this process, as if Spark had given them to it; what each does, in order."""
-    ran: list[object] = []
-
-    def run(_spark: object, function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
-        ran.extend(getattr(function, "func", function) for _ in items)
-        return map(function, items)
-
-    monkeypatch.setattr(spark_check, "_tasks", run)
-    monkeypatch.setattr(spark_check, "session", lambda master: nullcontext(Mock(sparkContext=Mock(master=master))))
-    return ran
 
 
 def judged(report: Report, names: Mapping[str, str] = {}) -> list[object]:

@@ -47,7 +47,7 @@ from tidegauge.traces.kafka_logs.discovery.files import log_files
 from tidegauge.traces.kafka_logs.discovery.folders import FolderWalk
 from tidegauge.traces.schema import MISSING
 from tidegauge.util.errors import UsageError
-from tidegauge.util.files import version_of_status
+from tidegauge.util.files import private_directory, version_of_status
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -131,15 +131,15 @@ def _failing(rows: Sequence[ResultRow], how: CheckOptions) -> Iterator[JudgedBat
 # 2. A capture is a directory that holds the logs of a cluster. A directory of captures, however deep, is its captures.
 # 3. A task reads its input by its path: the workers must see the same files. The split logs are in the directory of results,
 #    or on the disk of the one machine of a local master; without either a large capture is one task, too.
-# 4. A share without a failure is kept in the directory of results, and not judged again.
+# 4. A share without a failure is kept in the directory of results, and not judged again; until all are, what is split, too.
 # 5. Readers of logs open paths. What lies at a URI is first copied to where split logs are, each file a task, and judged
 #    there: copying takes a small part of the time that judging does. A report names the URI.
 
 
 LOGS = ("logs", "log")
 """Folders of a node that may hold its logs."""
-KEPT, SPLIT, COPIED = ".share", ".split-", ".copied-"
-"""How files with the results of a share end, and how folders with split logs, and with copied ones, begin."""
+KEPT, SPLIT, COPIED = ".share", ".split", ".copied-"
+"""How files with the results of a share end, and how names of folders begin with split logs, and with copied ones."""
 DEEPEST = 8
 """Folders below a capture whose files a kept result depends on: more than any reader goes down."""
 
@@ -247,15 +247,30 @@ def _judge_in_shares(
             target.mkdir(exist_ok=True)
             shares = ((number, _kept_share(target / f"{number}{KEPT}")) for number in range(count))
             earlier = {number: report for number, report in shares if report is not None}
-            # A run of the same command that was killed leaves as many bytes as the logs have.
-            for leftover in target.glob(f"{SPLIT}*"):
-                shutil.rmtree(leftover)
-        with tempfile.TemporaryDirectory(prefix=SPLIT, dir=target or place) as folder:
+        with _scratch(target or place, SPLIT, keeps=keeps) as folder:
             check_one = partial(_check_and_keep, target=target)
-            report = check_in_shares(path, count, how, partial(_tasks, spark), folder, check_one, earlier)
+            report = check_in_shares(path, count, how, partial(_tasks, spark), str(folder), check_one, earlier)
         before = (f"{len(earlier):,} of {count:,} shares had been judged before",) if earlier else ()
         reports[path] = replace(report, notes=(*report.notes, *before))
     return reports
+
+
+@contextmanager
+def _scratch(place: Path, name: str, *, keeps: bool) -> Iterator[Path]:
+    """Yield a folder in `place` for files that a run needs until its end.
+
+    If `place` keeps results, a run that fails leaves the folder, and the same command goes on with what is in it.
+    """
+    # Split logs are pickles, which execute what others write into them.
+    kept = private_directory(place, name) if keeps else None
+    folder = kept or Path(tempfile.mkdtemp(prefix=name, dir=place))
+    try:
+        yield folder
+    except BaseException:
+        if kept is None:
+            shutil.rmtree(folder)
+        raise
+    shutil.rmtree(folder)
 
 
 def _fingerprint(spark: "SparkSession", path: str, count: int, how: CheckOptions) -> str:
@@ -306,7 +321,7 @@ def holds_parquet(path: AnyPath) -> bool:
 def _on_disk(spark: "SparkSession", source: AnyPath, place: Path | None, *, keeps: bool) -> Iterator[Path]:
     """Yield the path of an input that is no Parquet: its own, or for a URI that of its copy in `place`.
 
-    The block's end removes the copy. If `place` keeps results, a run that fails leaves it: the next one copies the rest.
+    The block's end removes the copy. If `place` keeps results, a run that fails leaves it, and the next one copies the rest.
     """
     if isinstance(source, Path):
         yield source
@@ -314,17 +329,11 @@ def _on_disk(spark: "SparkSession", source: AnyPath, place: Path | None, *, keep
     if place is None:
         raise UsageError(f"{source}: expected --results DIR at a path of all workers, to which logs are copied, seen none")
     mark = hashlib.sha256(str(source).encode()).hexdigest()[:16]
-    folder = place / f"{COPIED}{mark}" if keeps else Path(tempfile.mkdtemp(prefix=COPIED, dir=place))
-    try:
+    with _scratch(place, f"{COPIED}{mark}", keeps=keeps) as folder:
         # The names of traces begin with that of the source; a bucket itself has none.
         target = folder / (source.name or "bucket")
         _copy_files(spark, source, target)
         yield target
-    except BaseException:
-        if not keeps:
-            shutil.rmtree(folder)
-        raise
-    shutil.rmtree(folder)
 
 
 def _copy_files(spark: "SparkSession", source: ArrowPath, target: Path) -> None:
@@ -336,7 +345,6 @@ def _copy_files(spark: "SparkSession", source: ArrowPath, target: Path) -> None:
             raise UsageError(f"{file}: expected a name that a disk can have, seen '..'; name the other folders one by one")
         files[target / below] = file
     folder = target.parent
-    folder.mkdir(exist_ok=True)
     size = sum(file.stat().st_size for copy, file in files.items() if not _is_copy(copy, file))
     free = shutil.disk_usage(folder).free
     if size > free:

@@ -13,7 +13,8 @@ Rules of this file
 2. Any request of a session, in any file, may show what the session asks for. A session may ask for anything if no log has
    its first request, or if it has a topic id without a name.
 3. A file with the lines of several writers or nodes (docker compose, a merged time line) is not split, and read as it is.
-4. A range may be split twice at the same time, as Spark does: its folder appears at once, when all is in it.
+4. A range may be split twice at the same time, as Spark does: its folder appears at once, when all is in it, and is not made
+   again by the next run.
 """
 
 import marshal
@@ -49,7 +50,8 @@ AT_ONCE = 500
 OF_A_RANGE = 32_000_000
 """Bytes of a log that a process splits at a time."""
 _ALL, _FILE, _FACTS = "all", "file", "known"
-"""Names of files in the folders: the rows for all shards, the LogFile without lines and the number of lines, LogFacts."""
+"""Names of files in the folders: the rows for all shards, the LogFile without lines and the number of lines, the LogFacts of
+a range, or of all."""
 
 
 @dataclass
@@ -108,6 +110,10 @@ class SplitLog(NamedTuple):
     def __call__(self, part: _Part) -> LogFacts:
         """Write the lines by shard to a folder of their own; return what they showed to all shards."""
         folder = _shard_folder(self.selection, part.path)
+        # A run that was interrupted has split it.
+        if (folder / str(part.number)).exists():
+            earlier: LogFacts = pickle.loads((folder / str(part.number) / _FACTS).read_bytes())
+            return earlier
         unfinished = folder / f".{part.number}.{uuid4().hex}"
         unfinished.mkdir(parents=True)
         writer = _Writer(unfinished, replace(self.selection, kinds={}))
@@ -116,15 +122,16 @@ class SplitLog(NamedTuple):
         else:
             read = read_range(part.range, folder.name, self.layout, writer.take)
         writer.end()
+        unsplit = {folder.name} if read[0].sources else set()
+        facts = replace(writer.facts, nodes={folder.name: writer.edges.nodes}, unsplit=unsplit)
         (unfinished / _FILE).write_bytes(pickle.dumps(read))
+        (unfinished / _FACTS).write_bytes(pickle.dumps(facts))
         try:
             unfinished.rename(folder / str(part.number))
         # Another process was sooner (rule 4).
         except OSError:
             rmtree(unfinished)
-        return replace(
-            writer.facts, nodes={folder.name: writer.edges.nodes}, unsplit={folder.name} if read[0].sources else set()
-        )
+        return facts
 
 
 def split_logs(

@@ -50,6 +50,14 @@ def test_no_single_omission_makes_a_right_trace_fail(leave_out: partial_traces.L
     assert wrong == []
 
 
+def test_a_change_of_min_insync_replicas_may_be_among_missing_lines_of_the_controller() -> None:
+    """Nor does a broker report it before the controller uses it: SetMinIsr and both ReadConfig are missing."""
+    trace = next(trace for trace in right_traces() if trace.name == "golden/raised-too-late-repaired")
+    rows = [row for row, event in enumerate(trace.events) if event.event in ("SetMinIsr", "ReadConfig")][:3]
+    assert [trace.events[row].event for row in rows] == ["SetMinIsr", "ReadConfig", "ReadConfig"]
+    assert judged(partial_traces.lines_left_out(trace, rows)).failures == ()
+
+
 @given(data=st.data())
 def test_no_set_of_omissions_makes_a_right_trace_fail(data: st.DataObject) -> None:
     """Fields, lines, nodes and kinds together."""

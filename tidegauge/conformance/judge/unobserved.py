@@ -46,13 +46,10 @@ def lines_missing(st: s.State, node: int) -> None:
     n = st[s.OPTION, s.BROKERS]
     # The controller's lines: its registration (the columns up to REGISTRATIONS), and which brokers it fences.
     if node >= n:
-        changed = st[s.PARTITION, s.C_MIN_ISR] != UNKNOWN
         for k in range(s.C_LEADER, s.REGISTRATIONS):
             st[s.PARTITION, k] = UNKNOWN
-        # Here UNKNOWN means "never changed: that of the Config", and -1 "changed to a value that no event shows". A first
-        # change may be among the missing lines; a broker that reads another value shows it (elections.read_config).
-        if changed:
-            st[s.PARTITION, s.C_MIN_ISR] = -1
+        # Here UNKNOWN means "never changed: that of the Config", and -1 "changed to a value that no event shows".
+        st[s.PARTITION, s.C_MIN_ISR] = -1
         st[s.PARTITION, s.FIRST_EPOCH] = UNKNOWN
         # The registrations of the next epoch that is seen may be incomplete (elections.first_epoch).
         st[s.PARTITION, s.COMPLETE_FROM] = 1

@@ -1,5 +1,6 @@
 """A part of the logs: what is judged of it is what is judged of it in the whole, and what is left out leaves no gap."""
 
+import bz2
 import gzip
 import lzma
 import random
@@ -177,8 +178,10 @@ def packed(packing: str, content: bytes) -> bytes:
         return gzip.compress(content)
     if packing == "xz":
         return lzma.compress(content)
+    if packing == "bzip2":
+        return bz2.compress(content)
     out = pa.BufferOutputStream()
-    with pa.CompressedOutputStream(out, {"bzip2": "bz2"}.get(packing, packing)) as stream:
+    with pa.CompressedOutputStream(out, packing) as stream:
         stream.write(content)
     return out.getvalue().to_pybytes()
 
@@ -220,6 +223,15 @@ def test_a_packed_log_that_ends_early_or_unpacks_to_too_much(packing: str, end: 
         problem for problem in read_lines(path, "server.log").problems if problem.expected.startswith("a complete")
     )
     assert problem.seen == f"one that unpacks to more than {MOST_RATIO} times its size"
+
+
+@pytest.mark.parametrize("packing", ["gzip", "bzip2", "xz"])
+def test_several_packed_files_behind_each_other_are_one(packing: str) -> None:
+    """As appending makes them, also with an empty one among them."""
+    content = b"".join(packed(packing, text) for text in (b"", b"one ", b"", b"two ", b""))
+    for size in (1, 7, 1000):
+        pieces = [content[at : at + size] for at in range(0, len(content), size)]
+        assert b"".join(unpacked(pieces, packing)) == b"one two "
 
 
 def test_xz_of_several_streams_with_padding_and_one_that_asks_for_much_memory() -> None:

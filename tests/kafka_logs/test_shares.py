@@ -2,13 +2,15 @@
 
 import gzip
 import json
+import os
 import random
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +25,7 @@ from tidegauge.traces.kafka_logs.discovery.files import logs_in
 from tidegauge.traces.kafka_logs.discovery.selection import LATEST, Selection, SessionRequest, SessionSummaries
 from tidegauge.traces.kafka_logs.discovery.shards import read_log, split_logs
 from tidegauge.traces.kafka_logs.parsing import lines as line_reader
-from tidegauge.traces.kafka_logs.parsing.lines import AFTER_ALL_LINES, BEFORE_ALL_LINES, Gap, Line
+from tidegauge.traces.kafka_logs.parsing.lines import AFTER_ALL_LINES, BEFORE_ALL_LINES, READABLE, Gap, Line
 from validation.metamorphic.cases import logs
 from validation.metamorphic.losses import LOSSES
 from validation.metamorphic.mixtures import MIXTURES
@@ -64,6 +66,62 @@ def test_each_share_has_the_events_of_the_whole(
         assert part.missing == whole.missing or not part.traces
         assert [str(problem) for problem in part.problems] == [str(problem) for problem in whole.problems]
     assert sorted(found, key=str) == sorted(((trace.tp, events(trace)) for trace in whole.traces), key=str)
+
+
+def test_a_log_that_is_rotated_while_it_is_split_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut, replaced by a larger one, or gone: never a shorter log without a word."""
+    monkeypatch.setattr(shards, "OF_A_RANGE", 20_000)
+    monkeypatch.setattr(line_reader, "MOST_WRAPPED", 0)
+    folder = unpacked(shipped()["4.2.0/a-steady"], tmp_path / "logs")
+    log, text = folder / "n1" / "server.log", (folder / "n1" / "server.log").read_bytes()
+
+    def cut() -> None:
+        log.write_bytes(b"")
+
+    def replaced() -> None:
+        log.rename(tmp_path / "old")
+        log.write_bytes(text * 2)
+
+    for number, rotate in enumerate((cut, replaced, log.unlink)):
+        log.write_bytes(text)
+
+        def over(split: shards.SplitLog, parts: Sequence[Any], rotate: Callable[[], object] = rotate) -> Iterator[Any]:
+            for at, part in enumerate(part for part in parts if part.path == log):
+                if at == 2:
+                    rotate()
+                yield split(part)
+            yield from (split(part) for part in parts if part.path != log)
+
+        (tmp_path / f"apart-{number}").mkdir()
+        selection = Selection(shard=(0, 3), shard_dir=str(tmp_path / f"apart-{number}"))
+        split_logs(sorted(logs_in(folder), key=lambda path: path != log), selection, None, over)
+        problems = read_log(log, "n1/server.log", None, selection.fresh_copy()).problems
+        assert READABLE in {problem.expected for problem in problems}
+
+
+def test_a_shard_that_lacks_rows_is_not_read(tmp_path: Path) -> None:
+    """Removed meanwhile, by whoever cleans the directory."""
+    folder = shipped()["4.2.0/a-steady"]
+    selection = apart(folder, tmp_path / "apart", 0, 3)
+    for rows in (tmp_path / "apart").glob("*/0/all"):
+        rows.unlink()
+    with pytest.raises(FileNotFoundError):
+        read(folder, None, selection)
+
+
+def test_a_range_that_cannot_take_its_place_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_path: Path, _target: Path) -> None:
+        raise OSError("quota")
+
+    monkeypatch.setattr(Path, "rename", full)
+    with pytest.raises(OSError, match="quota"):
+        apart(shipped()["4.2.0/a-steady"], tmp_path / "apart", 0, 3)
+
+
+def test_a_name_that_is_no_utf_8_is_one_all_the_same(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    shutil.copytree(shipped()["4.2.0/a-steady"], folder)
+    assert read(folder, None, apart(folder, tmp_path / "apart", 0, 1)).traces
 
 
 def unpacked(folder: Path, target: Path) -> Path:

@@ -1,5 +1,6 @@
 """A directory of captures on Spark: the same report as without."""
 
+import gzip
 import json
 import shutil
 from pathlib import Path
@@ -17,6 +18,9 @@ from tidegauge.spark_check import check as spark_check
 from tidegauge.spark_check.check import captures_in, check_on_spark
 from tidegauge.traces.kafka_logs.capture import FOLDER, shipped
 from tidegauge.traces.kafka_logs.discovery import shards
+from tidegauge.traces.kafka_logs.parsing.lines import READABLE
+from tidegauge.traces.problems import Problem
+from tidegauge.util.input_limits import LONGEST_LINE_VARIABLE
 
 
 def said(report: Report) -> object:
@@ -135,9 +139,97 @@ def test_uris_of_files_are_taken_and_a_run_goes_on(tmp_path: Path, capsys: pytes
 
 def test_a_directory_of_captures_is_its_captures(tmp_path: Path) -> None:
     """However deep; a capture is one, whatever its nodes' folders are like; what is none stays what it is."""
-    assert set(captures_in(FOLDER)) == set(shipped().values())
-    assert list(captures_in(FOLDER / "4.2.0" / "d-unclean")) == [FOLDER / "4.2.0" / "d-unclean"]
+    assert set(captures_in(FOLDER)[0]) == set(shipped().values())
+    assert captures_in(FOLDER / "4.2.0" / "d-unclean") == ([FOLDER / "4.2.0" / "d-unclean"], [])
     (tmp_path / "a" / "n1" / "logs").mkdir(parents=True)
     (tmp_path / "a" / "n1" / "logs" / "server.log").write_text("x")
-    assert list(captures_in(tmp_path)) == [tmp_path / "a"]
-    assert list(captures_in(tmp_path / "nothing")) == [tmp_path / "nothing"]
+    assert captures_in(tmp_path) == ([tmp_path / "a"], [])
+    assert captures_in(tmp_path / "nothing") == ([tmp_path / "nothing"], [])
+
+
+def test_no_capture_of_a_directory_is_passed_over(tmp_path: Path, tasks_here: list[object]) -> None:
+    """One whose logs are known by their content only, and one behind a link that leads out, which is not followed."""
+    shutil.copytree(shipped()["4.2.0/a-steady"], tmp_path / "all" / "a")
+    shutil.copytree(shipped()["4.2.0/k-epoch-jump"], tmp_path / "elsewhere")
+    for log in (tmp_path / "elsewhere").rglob("*.log.gz"):
+        (tmp_path / "all" / "b" / log.parent.name).mkdir(parents=True, exist_ok=True)
+        text = gzip.decompress(log.read_bytes())
+        (tmp_path / "all" / "b" / log.parent.name / f"{log.name.partition('.')[0]}.txt").write_bytes(text)
+    report = check_on_spark([tmp_path / "all"], CheckOptions(), "local[2]")
+    assert [one.verdict for one in report.inputs] == [Verdict.PASS, Verdict.FAIL]
+    shutil.rmtree(tmp_path / "all" / "b")
+    (tmp_path / "all" / "b").symlink_to(tmp_path / "elsewhere")
+    report = check_on_spark([tmp_path / "all"], CheckOptions(), "local[2]")
+    assert (report.exit_code, [problem.path for one in report.inputs for problem in one.problems]) == (2, ["b"])
+
+
+def test_a_result_is_kept_only_for_what_would_be_read_again(
+    tmp_path: Path, tasks_here: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not for another bound of lines, another reader, or a log that could not be read."""
+    monkeypatch.setattr(sharded, "LARGE_BYTES", 1)
+    monkeypatch.setattr(sharded, "OF_A_SHARE", 400_000)
+    capture, results = shipped()["4.2.0/a-steady"], tmp_path / "results"
+
+    def judged_before() -> bool:
+        return any("judged before" in note for note in check_on_spark([capture], CheckOptions(), "local[2]", results).notes)
+
+    def failing(path: Path, *arguments: Any) -> Any:
+        file = read_lines(path, *arguments)
+        if path.name != "server.log.gz":
+            return file
+        return file._replace(problems=[Problem("server.log", None, READABLE, "a stale handle", "try again")])
+
+    read_lines = shards.read_lines
+    with monkeypatch.context() as patch:
+        patch.setattr(shards, "read_lines", failing)
+        assert [judged_before(), judged_before()] == [False, False]
+    assert [judged_before(), judged_before()] == [False, True]
+    with monkeypatch.context() as patch:
+        patch.setenv(LONGEST_LINE_VARIABLE, "600")
+        assert not judged_before()
+    assert judged_before()
+    monkeypatch.setattr(spark_check, "_reader_text", lambda: "another")
+    assert not judged_before()
+
+
+def test_two_runs_over_one_directory_of_results_leave_each_other_alone(
+    tmp_path: Path, tasks_here: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second splits into a folder of its own, and removes that one only."""
+    monkeypatch.setattr(sharded, "LARGE_BYTES", 1)
+    monkeypatch.setattr(sharded, "OF_A_SHARE", 400_000)
+    capture, results = shipped()["4.2.0/a-steady"], tmp_path / "results"
+    check_one = spark_check._check_and_keep
+    others: list[Report] = []
+
+    def judging(*arguments: Any, **named: Any) -> Report:
+        if not others:
+            monkeypatch.setattr(spark_check, "_check_and_keep", check_one)
+            others.append(check_on_spark([capture], CheckOptions(), "local[2]", results))
+        return check_one(*arguments, **named)
+
+    monkeypatch.setattr(spark_check, "_check_and_keep", judging)
+    report = check_on_spark([capture], CheckOptions(), "local[2]", results)
+    assert said(report) == said(others[0]) == said(check([capture]))
+    assert not list(results.glob(f"logs-*/{spark_check.SPLIT}*"))
+
+
+def test_what_was_split_before_logs_grew_is_removed(
+    tmp_path: Path, tasks_here: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sharded, "LARGE_BYTES", 1)
+    monkeypatch.setattr(sharded, "OF_A_SHARE", 400_000)
+    shutil.copytree(shipped()["4.2.0/a-steady"], tmp_path / "logs")
+
+    def fails(*_: object, **__: object) -> None:
+        raise OSError("full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(spark_check, "_check_and_keep", fails)
+        with pytest.raises(OSError, match="full"):
+            check_on_spark([tmp_path / "logs"], CheckOptions(), "local[2]", tmp_path / "results")
+    assert list(tmp_path.glob(f"results/logs-*/{spark_check.SPLIT}"))
+    (tmp_path / "logs" / "n1" / "controller.log").write_text("[2025-01-01 00:00:00,000] INFO x (kafka.x.Y)\n")
+    check_on_spark([tmp_path / "logs"], CheckOptions(), "local[2]", tmp_path / "results")
+    assert not list(tmp_path.glob(f"results/logs-*/{spark_check.SPLIT}"))

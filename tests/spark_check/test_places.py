@@ -284,6 +284,12 @@ def test_logs_at_a_uri_are_judged_as_on_a_disk(
     assert not list(tmp_path.glob(f"results-*/{spark_check.COPIED}*")), "copies are removed at the end"
 
 
+def test_a_uri_that_is_named_twice_is_judged_once(bucket: ArrowPath, tmp_path: Path, tasks_here: list[object]) -> None:
+    put_below(shipped()["4.2.0/k-epoch-jump"], bucket / "logs")
+    paths = [str(bucket / "logs"), str(bucket / "logs").replace("/logs?", "/logs/?")]
+    assert len(check_on_spark(paths, CheckOptions(), "local[2]", tmp_path / "results").inputs) == 1
+
+
 def test_a_run_that_failed_goes_on_with_its_copies(
     bucket: ArrowPath, tmp_path: Path, tasks_here: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -301,7 +307,7 @@ def test_a_run_that_failed_goes_on_with_its_copies(
         with pytest.raises(OSError, match="connection lost"):
             check()
     (copy,) = (tmp_path / "results").glob(f"{spark_check.COPIED}*")
-    kept = sorted(path for path in copy.rglob("*") if path.is_file())
+    kept = sorted(path for path in (copy / "logs").rglob("*") if path.is_file())
     assert [path.read_bytes() for path in kept] == [(logs / path.relative_to(copy / "logs")).read_bytes() for path in kept]
     gone = copy / "logs" / "n9"
     gone.mkdir()
@@ -325,11 +331,12 @@ def test_what_would_lead_out_of_the_copies_or_not_fit_is_refused(
         patch.setattr(shutil, "disk_usage", lambda _: Mock(free=0))
         with pytest.raises(UsageError, match=r"GB free to copy .*logs.*, seen 0.0; make room"):
             check()
-    with monkeypatch.context() as patch:
-        files = [("n1/../../server.log", bucket / "logs" / "server.log")]
-        patch.setattr(ArrowPath, "files_below", lambda _: iter(files))
-        with pytest.raises(UsageError, match=r"server.log.*: expected a name that a disk can have, seen '..'"):
-            check()
+    names = ["n1/../../server.log", "/tmp/server.log", "n1//server.log", ".lock", "n" * 256]
+    for keys in (*([name] for name in names), ["n1", "n1/server.log"]):
+        with monkeypatch.context() as patch:
+            patch.setattr(ArrowPath, "files_below", lambda _: ((key, bucket / "logs" / "server.log") for key in keys))  # noqa: B023
+            with pytest.raises(UsageError, match=r"server.log.*: expected a (name that a disk can have|file in a folder)"):
+                check()
     with pytest.raises(UsageError, match="expected --results DIR at a path of all workers"):
         check_on_spark([bucket / "logs"], CheckOptions(), "spark://host:7077")
     assert tasks_here == []

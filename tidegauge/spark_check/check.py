@@ -13,9 +13,9 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +33,7 @@ from tidegauge.conformance.checking.check import (
     overall_verdict,
     report_without_failures,
 )
-from tidegauge.conformance.checking.inputs import InputBatch, is_parquet
+from tidegauge.conformance.checking.inputs import LOGS, InputBatch, is_parquet
 from tidegauge.conformance.checking.situations import added
 from tidegauge.conformance.checking.verdicts import lost_disk_notes, rule_verdicts, run_verdict
 from tidegauge.conformance.engine.judge import RuleTally, add_tallies, judge
@@ -42,12 +42,15 @@ from tidegauge.spark_check.judging import SparkRun, files_in, judge_files, sum_r
 from tidegauge.spark_check.result_row import ResultRow
 from tidegauge.spark_check.session import is_local, session, task_failures
 from tidegauge.spark_check.storage import PIECE, AnyPath, ArrowPath, open_parquet, to_path, writable_directory
-from tidegauge.spark_check.worker import atomic_write, file_fingerprint, judge_fingerprint
+from tidegauge.spark_check.worker import atomic_write, file_fingerprint, judge_fingerprint, remove_leftovers
 from tidegauge.traces.kafka_logs.discovery.files import log_files
 from tidegauge.traces.kafka_logs.discovery.folders import FolderWalk
+from tidegauge.traces.kafka_logs.parsing.lines import READABLE
+from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import MISSING
 from tidegauge.util.errors import UsageError
 from tidegauge.util.files import private_directory, version_of_status
+from tidegauge.util.input_limits import follows_links, longest_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,6 +59,9 @@ if TYPE_CHECKING:
 #
 # 1. The report is the one of one process: the same rules, inputs and explanations, in the same order.
 # 2. Workers return counts. Row groups whose failures are explained are judged once more on the driver: they are few.
+
+
+_NO_CHECKS = rule_verdicts({rule: RuleTally() for rule in RULE_IDS})
 
 
 def report_of(run: SparkRun, how: CheckOptions) -> Report:
@@ -84,8 +90,7 @@ def _input(run: SparkRun, path: str, how: CheckOptions) -> CheckedInput:
     """Return what the report says of the Parquet file `path`, from the rows of its row groups."""
     # Its footer could not be read: an input with a problem, and nothing judged.
     if path not in run.heads:
-        rules = rule_verdicts({rule: RuleTally() for rule in RULE_IDS})
-        return CheckedInput(path, "Parquet", traces=0, events=0, problems=(run.unreadable[path],), rules=rules)
+        return CheckedInput(path, "Parquet", traces=0, events=0, problems=(run.unreadable[path],), rules=_NO_CHECKS)
     rows = [row for row in run.rows if row.path == path]
     config = run.heads[path].config
     # What the source says that it lacks as a whole.
@@ -136,10 +141,13 @@ def _failing(rows: Sequence[ResultRow], how: CheckOptions) -> Iterator[JudgedBat
 #    there: copying takes a small part of the time that judging does. A report names the URI.
 
 
-LOGS = ("logs", "log")
+LOG_FOLDERS = ("logs", "log")
 """Folders of a node that may hold its logs."""
-KEPT, SPLIT, COPIED = ".share", ".split", ".copied-"
-"""How files with the results of a share end, and how names of folders begin with split logs, and with copied ones."""
+KEPT, SPLIT, COPIED, LOCK = ".share", ".split", ".copied-", ".lock"
+"""How files with the results of a share end; how names of folders begin with split logs, and with copied ones; the file in
+such a folder that its run has locked."""
+LONGEST_NAME = 255
+"""Bytes of the name of a file at most, on all usual file systems."""
 DEEPEST = 8
 """Folders below a capture whose files a kept result depends on: more than any reader goes down."""
 
@@ -172,13 +180,18 @@ def check_on_spark(
         place = _shared_directory(spark, results) if others else None
         with task_failures(results if place is not None else None), ExitStack() as copies:
             keeps = results is not None and isinstance(to_path(results), Path)
-            opened = [copies.enter_context(_on_disk(spark, path, place, keeps=keeps)) for path in others]
-            # By the path of each capture, what reports call it.
-            captures = {
-                str(capture): _name(capture, on_disk, path)
-                for path, on_disk in zip(others, opened, strict=True)
-                for capture in captures_in(on_disk.absolute())
+            # Named twice, an input is judged once.
+            on_disk = {
+                path: copies.enter_context(_on_disk(spark, path, place, keeps=keeps)) for path in dict.fromkeys(others)
             }
+            # By the path of each capture, what reports call it.
+            captures: dict[str, str] = {}
+            for path, local in on_disk.items():
+                inside, beside = captures_in(local.absolute())
+                captures |= {str(capture): _name(capture, local.absolute(), path) for capture in inside}
+                if beside:
+                    unread = CheckedInput(str(path), LOGS, 0, 0, tuple(beside), rules=_NO_CHECKS)
+                    reports.append(report_without_failures([unread], ()))
             of_large = _judge_in_shares(spark, [*captures], how, place, keeps=keeps) if place is not None else {}
             whole = [path for path in captures if path not in of_large]
             judged = [*of_large.values(), *_tasks(spark, partial(check_in_worker, how=how), whole)]
@@ -241,10 +254,17 @@ def _judge_in_shares(
 
     reports = {}
     for path, count in ((path, count) for path in captures if (count := share_count(path)) > 1):
-        target = place / f"logs-{_fingerprint(spark, path, count, how)}" if keeps else None
+        of_path = f"logs-{_hash(os.fsencode(path))}-"
+        target = place / f"{of_path}{_fingerprint(spark, path, count, how)}" if keeps else None
         earlier: dict[int, Report] = {}
         if target is not None:
             target.mkdir(exist_ok=True)
+            remove_leftovers(target, f"*{KEPT}")
+            # What a run has split that was killed before the logs grew is of no use any more.
+            for other in place.glob(f"{of_path}*/{SPLIT}"):
+                if other.parent != target and (lock := _locked(other)) is not None:
+                    shutil.rmtree(other, ignore_errors=True)
+                    os.close(lock)
             shares = ((number, _kept_share(target / f"{number}{KEPT}")) for number in range(count))
             earlier = {number: report for number, report in shares if report is not None}
         with _scratch(target or place, SPLIT, keeps=keeps) as folder:
@@ -263,14 +283,42 @@ def _scratch(place: Path, name: str, *, keeps: bool) -> Iterator[Path]:
     """
     # Split logs are pickles, which execute what others write into them.
     kept = private_directory(place, name) if keeps else None
+    lock = _locked(kept) if kept is not None else None
+    # Another run has the folder now.
+    if lock is None:
+        kept = None
     folder = kept or Path(tempfile.mkdtemp(prefix=name, dir=place))
     try:
         yield folder
     except BaseException:
         if kept is None:
-            shutil.rmtree(folder)
+            shutil.rmtree(folder, ignore_errors=True)
         raise
-    shutil.rmtree(folder)
+    else:
+        # No report is lost over what cannot be removed.
+        shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
+def _locked(folder: Path) -> int | None:
+    """Lock a folder for this process; return the descriptor that holds the lock, None if another process has it."""
+    import fcntl  # noqa: PLC0415  POSIX only, as Spark's launcher is
+
+    try:
+        lock = os.open(folder / LOCK, os.O_CREAT | os.O_RDWR, 0o600)
+    # The process that had it has just removed it.
+    except OSError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(lock).st_ino == (folder / LOCK).stat().st_ino:
+            return lock
+    except OSError:
+        pass
+    os.close(lock)
+    return None
 
 
 def _fingerprint(spark: "SparkSession", path: str, count: int, how: CheckOptions) -> str:
@@ -279,8 +327,21 @@ def _fingerprint(spark: "SparkSession", path: str, count: int, how: CheckOptions
     folders = [files for _, files in walk.below(DEEPEST)] if Path(path).is_dir() else [[Path(path)]]
     judge = judge_fingerprint(how.profile, situations=how.situations)
     contents = sorted(mark for marks in _tasks(spark, partial(_fingerprints, judge=judge), folders) for mark in marks)
-    options = how.layout, None if how.selection is None else how.selection.chosen, count
-    return hashlib.sha256(repr((contents, options)).encode()).hexdigest()[:16]
+    options = how.layout, None if how.selection is None else how.selection.chosen, count, longest_line(), follows_links()
+    return _hash(repr((contents, options, _reader_text())).encode())
+
+
+@cache
+def _reader_text() -> str:
+    """Return a hash of the code that reads logs and reports on them: of the judge alone `judge_fingerprint` is one."""
+    package = Path(__file__).parents[1]
+    code = [path.read_bytes() for room in ("traces", "conformance") for path in sorted((package / room).rglob("*.py"))]
+    return _hash(b"".join(code))
+
+
+def _hash(content: bytes) -> str:
+    """Return a hash for a name."""
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def _fingerprints(files: Sequence[Path], judge: str) -> list[str]:
@@ -292,11 +353,14 @@ def _check_and_keep(path: str | PathLike[str], how: CheckOptions, target: Path |
     """Check the share of a capture that is selected; write the result to the folder `target` if no rule fails."""
     report = check_in_worker(path, how)
     number = how.selection.shard[0] if how.selection is not None else 0
-    # A failure is explained by its events, which are not kept.
-    if target is not None and not report.failures:
-        content = msgspec.msgpack.encode((report.inputs, report.notes))
-        with atomic_write(target / f"{number}{KEPT}") as unfinished:
-            unfinished.write_bytes(content)
+    # A failure is explained by its events, which are not kept. What could not be read may be readable next time.
+    unread = any(problem.expected == READABLE for checked in report.inputs for problem in checked.problems)
+    if target is not None and not report.failures and not unread:
+        # The name of a file may be no UTF-8, which MessagePack has not: then it is judged again.
+        with suppress(UnicodeEncodeError):
+            content = msgspec.msgpack.encode((report.inputs, report.notes))
+            with atomic_write(target / f"{number}{KEPT}") as unfinished:
+                unfinished.write_bytes(content)
     return report
 
 
@@ -328,10 +392,9 @@ def _on_disk(spark: "SparkSession", source: AnyPath, place: Path | None, *, keep
         return
     if place is None:
         raise UsageError(f"{source}: expected --results DIR at a path of all workers, to which logs are copied, seen none")
-    mark = hashlib.sha256(str(source).encode()).hexdigest()[:16]
-    with _scratch(place, f"{COPIED}{mark}", keeps=keeps) as folder:
-        # The names of traces begin with that of the source; a bucket itself has none.
-        target = folder / (source.name or "bucket")
+    with _scratch(place, f"{COPIED}{_hash(str(source).encode())}", keeps=keeps) as folder:
+        # The names of traces begin with that of the source; a bucket itself has none, and a URI may have any.
+        target = folder / (source.name if _is_name(source.name) else "bucket")
         _copy_files(spark, source, target)
         yield target
 
@@ -340,20 +403,30 @@ def _copy_files(spark: "SparkSession", source: ArrowPath, target: Path) -> None:
     """Copy the file, or the directory with all in it, at a URI to a path; each file is a task, unless its copy is there."""
     files = {}
     for below, file in source.files_below():
-        # The key of an object is any text: with .. in it, it would lead out of the directory.
-        if ".." in below.split("/"):
-            raise UsageError(f"{file}: expected a name that a disk can have, seen '..'; name the other folders one by one")
+        # The key of an object is any text: with .. or // in it, it would lead out of the directory.
+        if below and not all(map(_is_name, below.split("/"))):
+            raise UsageError(
+                f"{file}: expected a name that a disk can have, seen {below!r}; name the other folders one by one"
+            )
         files[target / below] = file
+    for copy, file in files.items():
+        if not files.keys().isdisjoint(copy.parents):
+            raise UsageError(f"{file}: expected a file in a folder, seen one in a file; name the other folders one by one")
     folder = target.parent
     size = sum(file.stat().st_size for copy, file in files.items() if not _is_copy(copy, file))
     free = shutil.disk_usage(folder).free
     if size > free:
         raise UsageError(f"{folder}: expected {size / 1e9:,.1f} GB free to copy {source}, seen {free / 1e9:,.1f}; make room")
     # What an earlier run has copied that is at the URI no more, or had not copied to its end.
-    for leftover in [path for path in folder.rglob("*") if path.is_file() and path not in files]:
+    for leftover in [path for path in folder.rglob("*") if path.is_file() and path not in files and path.name != LOCK]:
         leftover.unlink()
     for _ in _tasks(spark, _copy, list(files.items())):
         pass
+
+
+def _is_name(text: str) -> bool:
+    """Return whether a text can be the name of a file, and leads nowhere else."""
+    return text not in ("", ".", "..", LOCK) and not set("/\0") & set(text) and len(os.fsencode(text)) <= LONGEST_NAME
 
 
 def _is_copy(target: Path, file: ArrowPath) -> bool:
@@ -374,20 +447,30 @@ def _copy(item: tuple[Path, ArrowPath]) -> None:
         os.utime(unfinished, ns=(changed, changed))
 
 
-def captures_in(path: Path) -> Iterator[Path]:
-    """Yield the directories that hold the logs of a cluster; the path itself if there is none in it."""
-    below = list(_captures(path, FolderWalk(path))) if path.is_dir() else []
-    yield from below or [path]
+def captures_in(path: Path) -> tuple[list[Path], list[Problem]]:
+    """Return the directories at or below a path that hold the logs of a cluster; the path itself if there is none.
+
+    And what beside them was not read, a link or a folder: it may be one, too.
+    """
+    walk = FolderWalk(path)
+    captures = list(_captures(path, walk)) if path.is_dir() else []
+    # A capture says itself what in it is not read.
+    beside = [
+        problem
+        for below, problem in walk.left_out.items()
+        if not any((path / below).is_relative_to(capture) for capture in captures)
+    ]
+    return (captures, beside) if captures else ([path], [])
 
 
 def _captures(folder: Path, walk: FolderWalk) -> Iterator[Path]:
-    """Yield each capture in a folder: the folder itself if a node's log is in it, in a folder of it, or in that one's LOGS.
+    """Yield each capture in a folder: the folder itself if a node's log is in it, in a folder of it, or in a "logs" there.
 
     `walk` lists folders and remembers what it has seen. Below a capture nothing else is looked for.
     """
     inside = sorted(walk.folders(folder))
-    node_folders = [folder, *inside, *(sub / name for sub in inside for name in LOGS)]
-    if any(log_files(node_folder, walk) for node_folder in node_folders if node_folder.is_dir()):
+    node_folders = [folder, *inside, *(sub / name for sub in inside for name in LOG_FOLDERS)]
+    if any(log_files(node_folder, walk, by_content=True) for node_folder in node_folders if node_folder.is_dir()):
         yield folder
         return
     for sub in inside:

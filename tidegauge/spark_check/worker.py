@@ -124,7 +124,7 @@ def file_fingerprint(path: str | AnyPath, judge: str) -> str:
     """
     file = to_path(path)
     text = f"{file.absolute()}\0{_content_hash(file.absolute(), file.stat())}\0{judge}"
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def version_of(path: str | AnyPath) -> str:

@@ -78,6 +78,14 @@ def size_on_disk(status: os.stat_result) -> int:
     return min(status.st_size, getattr(status, "st_blocks", status.st_size) * 512)
 
 
+def file_size(path: Path) -> int:
+    """Return the bytes of a file without its holes; 0 if there is none any more: a log may be rotated away at any time."""
+    try:
+        return size_on_disk(path.stat())
+    except OSError:
+        return 0
+
+
 def pieces_on_disk(file: BinaryIO, size: int) -> Iterator[bytes]:
     """Yield the content of a file that was just opened, in pieces of at most `size` bytes, with its holes shortened.
 
@@ -150,19 +158,18 @@ def is_named_packed(path: Path) -> bool:
 
 def unpacked_as(packing: str, packed: Iterable[bytes]) -> Iterator[bytes]:
     """Unpack pieces of a packed file; yield at most UNPACKED_AT_ONCE bytes at a time. Raises UnpackingError."""
-    if packing in ("gzip", "xz"):
+    if packing in ("gzip", "bzip2", "xz"):
         yield from unpacked(packed, packing)
         return
     # Long to import, and few logs are packed so.
     import pyarrow as pa  # noqa: PLC0415
 
     pieces, unpacked_size = _Pieces(packed), 0
-    stream = pa.CompressedInputStream(pa.PythonFile(pieces, "r"), {"bzip2": "bz2"}.get(packing, packing))
+    stream = pa.CompressedInputStream(pa.PythonFile(pieces, "r"), packing)
     while True:
         try:
             content = stream.read(UNPACKED_BY_ARROW)
-        # Arrow's errors are OSErrors or ValueErrors.
-        except (OSError, ValueError, MemoryError):
+        except (OSError, ValueError, MemoryError, pa.ArrowException):
             raise UnpackingError(0, "one that ends early or is damaged") from None
         if not content:
             return
@@ -210,44 +217,49 @@ class _Pieces(io.RawIOBase):
 
 
 def _decompressor_of(packing: str) -> tuple[Callable[[], Any], type[Exception]]:
-    """Return what makes a decompressor of the standard library for gzip or xz, and the error that it raises."""
+    """Return what makes a decompressor of the standard library for gzip, bzip2 or xz, and the error that it raises."""
     if packing == "gzip":
         # wbits=31: with the header of gzip.
         return partial(zlib.decompressobj, wbits=31), zlib.error
+    # Not every build of Python has these.
     try:
-        import lzma  # noqa: PLC0415  not every build of Python has it
+        if packing == "bzip2":
+            import bz2  # noqa: PLC0415
+
+            return bz2.BZ2Decompressor, OSError
+        import lzma  # noqa: PLC0415
     except ImportError:
-        raise UnpackingError(0, "xz, which this build of Python cannot unpack") from None
+        raise UnpackingError(0, f"{packing}, which this build of Python cannot unpack") from None
     return partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, XZ_MEMORY), lzma.LZMAError
 
 
 def unpacked(packed: Iterable[bytes], packing: str = "gzip") -> Iterator[bytes]:
-    """Unpack pieces of a gzip or xz file, of one member or several; yield at most UNPACKED_AT_ONCE bytes at a time.
+    """Unpack pieces of a gzip, bzip2 or xz file, of one member or several; yield at most UNPACKED_AT_ONCE bytes at a time.
 
     Raises UnpackingError.
     """
     new_decompressor, damaged_error = _decompressor_of(packing)
     unpack = new_decompressor()
     packed_size = unpacked_size = 0
-    try:
-        for piece in packed:
-            # Between members and behind the last one there may be NUL bytes: padding.
-            raw = piece.lstrip(b"\0") if unpack.eof else piece
-            packed_size += len(piece)
-            # zlib's gives back what is beyond the bound of a call, lzma's keeps it and needs no input then.
-            while raw or not (unpack.eof or getattr(unpack, "needs_input", True)):
-                # The next member needs an object of its own.
-                if unpack.eof:
-                    unpack = new_decompressor()
+    for piece in packed:
+        # Between members and behind the last one there may be NUL bytes: padding.
+        raw = piece.lstrip(b"\0") if unpack.eof else piece
+        packed_size += len(piece)
+        # zlib's gives back what is beyond the bound of a call, the others keep it and need no input then.
+        while raw or not (unpack.eof or getattr(unpack, "needs_input", True)):
+            # The next member needs an object of its own.
+            if unpack.eof:
+                unpack = new_decompressor()
+            try:
                 content = unpack.decompress(raw, UNPACKED_AT_ONCE)
-                unpacked_size += len(content)
-                # What is left of the piece: after the end of a member, or beyond the bound of what is unpacked at once.
-                raw = unpack.unused_data.lstrip(b"\0") if unpack.eof else getattr(unpack, "unconsumed_tail", b"")
-                if unpacked_size > RATIO_FROM and unpacked_size > MOST_RATIO * (packed_size - len(raw)):
-                    raise UnpackingError(0, f"one that unpacks to more than {MOST_RATIO} times its size")
-                yield content
-    except damaged_error:
-        raise UnpackingError(0, "one that ends early or is damaged") from None
+            except damaged_error:
+                raise UnpackingError(0, "one that ends early or is damaged") from None
+            unpacked_size += len(content)
+            # What is left of the piece: after the end of a member, or beyond the bound of what is unpacked at once.
+            raw = unpack.unused_data.lstrip(b"\0") if unpack.eof else getattr(unpack, "unconsumed_tail", b"")
+            if unpacked_size > RATIO_FROM and unpacked_size > MOST_RATIO * (packed_size - len(raw)):
+                raise UnpackingError(0, f"one that unpacks to more than {MOST_RATIO} times its size")
+            yield content
     if not unpack.eof:
         raise UnpackingError(0, "one that ends early or is damaged")
 

@@ -35,6 +35,7 @@ from tidegauge.traces.formats.ndjson_columns import Span, spans
 from tidegauge.traces.kafka_logs.discovery.files import log_size, logs_in
 from tidegauge.traces.kafka_logs.discovery.selection import Selection
 from tidegauge.traces.kafka_logs.discovery.shards import split_logs
+from tidegauge.util.input_limits import file_size
 from tidegauge.util.workers import Echo, workers
 
 LARGE_BYTES = 96_000_000
@@ -109,7 +110,7 @@ def check_in_shares(
     selection = replace(how.selection or Selection(), shard=(0, shares), shard_dir=folder)
     left = [number for number in range(shares) if number not in earlier]
     logs = logs_in(Path(path)) if left else []
-    size, size_read = sum(log.stat().st_size for log in logs), 0
+    size, size_read = sum(map(file_size, logs)), 0
 
     def say_progress(of_part: int) -> None:
         """Say how much of the logs is read when a part of them is."""

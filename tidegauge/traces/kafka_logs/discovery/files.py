@@ -47,7 +47,7 @@ from tidegauge.traces.kafka_logs.parsing.lines import EMPTY, SEE, Line, LogFile,
 from tidegauge.traces.kafka_logs.parsing.merge_streams import FileCopies
 from tidegauge.traces.kafka_logs.parsing.metadata_dump import read_metadata_dump
 from tidegauge.traces.problems import Problem
-from tidegauge.util.input_limits import is_named_packed, size_on_disk, without_packing
+from tidegauge.util.input_limits import file_size, is_named_packed, without_packing
 
 PACKED = 12
 """The ratio by which a log is compressed."""
@@ -162,8 +162,7 @@ def logs_in(path: Path) -> list[Path]:
 
 def log_size(path: Path) -> int:
     """Estimate the uncompressed bytes of the logs below a path."""
-    files = logs_in(path)
-    return sum(size_on_disk(file.stat()) * (PACKED if is_named_packed(file) else 1) for file in files)
+    return sum(file_size(file) * (PACKED if is_named_packed(file) else 1) for file in logs_in(path))
 
 
 def log_groups(path: Path, walk: FolderWalk | None = None, by_content: bool = False) -> list[tuple[Path, list[Path]]]:

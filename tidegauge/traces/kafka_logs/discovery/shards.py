@@ -18,8 +18,9 @@ Rules of this file
 """
 
 import marshal
+import os
 import pickle
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -35,6 +36,7 @@ from tidegauge.traces.kafka_logs.discovery.writers import NAMING_TOPICS, is_brok
 from tidegauge.traces.kafka_logs.parsing.lines import (
     NEAR_LINES,
     PROCESS_BEGINS,
+    READABLE,
     ByteRange,
     Line,
     LogFile,
@@ -44,23 +46,24 @@ from tidegauge.traces.kafka_logs.parsing.lines import (
 )
 from tidegauge.traces.kafka_logs.parsing.request_log import is_request
 from tidegauge.traces.problems import Problem, note
+from tidegauge.util.input_limits import file_size
 
 AT_ONCE = 500
 """Lines of a shard that are written at once."""
 OF_A_RANGE = 32_000_000
 """Bytes of a log that a process splits at a time."""
 _ALL, _FILE, _FACTS = "all", "file", "known"
-"""Names of files in the folders: the rows for all shards, the LogFile without lines and the number of lines, the LogFacts of
-a range, or of all."""
+"""Names of files in the folders: the rows for all shards; the LogFile without lines, the number of lines, and the names of
+the files with rows; the LogFacts of a range, or of all."""
 
 
 @dataclass
 class LogFacts:
     """What files show to all shards: topic names by id, kinds of lines (by file), and for which shards sessions ask.
 
-    `asks` has shards by session. `opened` are the sessions whose first request was read, `anything` those that may ask for
-    any partition. `nodes` are those that lines name as their own, by folder of a file; the files in `unsplit` have lines of
-    several writers.
+    `parts` is into how many ranges each file was split, by its folder. `asks` has shards by session. `opened` are the
+    sessions whose first request was read, `anything` those that may ask for any partition. `nodes` are those that lines name
+    as their own, by folder of a file; the files in `unsplit` have lines of several writers.
     """
 
     names: dict[str, str] = field(default_factory=dict)
@@ -69,6 +72,7 @@ class LogFacts:
     opened: set[int] = field(default_factory=set)
     anything: set[int] = field(default_factory=set)
     nodes: dict[str, set[int]] = field(default_factory=dict)
+    parts: Counter[str] = field(default_factory=Counter)
     unsplit: set[str] = field(default_factory=set)
 
     def add(self, other: "LogFacts") -> None:
@@ -81,6 +85,7 @@ class LogFacts:
         for file, nodes in other.nodes.items():
             self.nodes.setdefault(file, set()).update(nodes)
         self.unsplit |= other.unsplit
+        self.parts += other.parts
         self.opened |= other.opened
         self.anything |= other.anything
         for session, shards in other.asks.items():
@@ -99,6 +104,8 @@ class _Part(NamedTuple):
     path: Path
     number: int = 0
     range: ByteRange | None = None
+    size: int = 0
+    """Its bytes when it was found: a log may be rotated away meanwhile."""
 
 
 class SplitLog(NamedTuple):
@@ -110,10 +117,14 @@ class SplitLog(NamedTuple):
     def __call__(self, part: _Part) -> LogFacts:
         """Write the lines by shard to a folder of their own; return what they showed to all shards."""
         folder = _shard_folder(self.selection, part.path)
-        # A run that was interrupted has split it.
-        if (folder / str(part.number)).exists():
-            earlier: LogFacts = pickle.loads((folder / str(part.number) / _FACTS).read_bytes())
-            return earlier
+        done = folder / str(part.number)
+        # A run that was interrupted has split it; what that could not read may be readable now.
+        if done.exists():
+            file, _, _ = pickle.loads((done / _FILE).read_bytes())
+            if not any(problem.expected == READABLE for problem in file.problems):
+                earlier: LogFacts = pickle.loads((done / _FACTS).read_bytes())
+                return earlier
+            rmtree(done)
         unfinished = folder / f".{part.number}.{uuid4().hex}"
         unfinished.mkdir(parents=True)
         writer = _Writer(unfinished, replace(self.selection, kinds={}))
@@ -123,14 +134,17 @@ class SplitLog(NamedTuple):
             read = read_range(part.range, folder.name, self.layout, writer.take)
         writer.end()
         unsplit = {folder.name} if read[0].sources else set()
-        facts = replace(writer.facts, nodes={folder.name: writer.edges.nodes}, unsplit=unsplit)
-        (unfinished / _FILE).write_bytes(pickle.dumps(read))
+        nodes, parts = {folder.name: writer.edges.nodes}, Counter({folder.name: 1})
+        facts = replace(writer.facts, nodes=nodes, unsplit=unsplit, parts=parts)
+        (unfinished / _FILE).write_bytes(pickle.dumps((*read, writer.names)))
         (unfinished / _FACTS).write_bytes(pickle.dumps(facts))
         try:
-            unfinished.rename(folder / str(part.number))
+            unfinished.rename(done)
         # Another process was sooner (rule 4).
         except OSError:
             rmtree(unfinished)
+            if not done.exists():
+                raise
         return facts
 
 
@@ -154,7 +168,7 @@ def split_logs(
         split = SplitLog(replace(selection, names=dict(facts.names)), layout)
         for part, facts_of_part in zip(parts, over(split, parts), strict=True):
             facts.add(facts_of_part)
-            progress(part.path.stat().st_size if part.range is None else part.range.end - part.range.begin)
+            progress(part.size)
     facts.unsplit |= {file for file, nodes in facts.nodes.items() if len(nodes) > 1}
     (Path(selection.shard_dir) / _FACTS).write_bytes(pickle.dumps(facts))
 
@@ -162,7 +176,9 @@ def split_logs(
 def _parts(path: Path, layout: str | None) -> list[_Part]:
     """Return the ranges of a large log, or the whole of a log."""
     ranges = byte_ranges(path, OF_A_RANGE, layout)
-    return [_Part(path, number, part) for number, part in enumerate(ranges)] or [_Part(path)]
+    return [_Part(path, number, part, part.end - part.begin) for number, part in enumerate(ranges)] or [
+        _Part(path, size=file_size(path))
+    ]
 
 
 def read_log(path: Path, label: str, layout: str | None, selection: Selection) -> LogFile:
@@ -181,12 +197,15 @@ def read_log(path: Path, label: str, layout: str | None, selection: Selection) -
     selection.kinds[label] = facts.kinds.get(folder.name, {})
     shard, chains = selection.shard[0], SessionSummaries()
     file, lines, problems, before = LogFile(label, [], []), list[Line](), list[Problem](), 0
-    for part in sorted(folder.glob("[0-9]*"), key=lambda part: int(part.name)):
+    # What was removed meanwhile is an error of its own: a shard without some of its lines would be judged, and kept.
+    for part in (folder / str(number) for number in range(facts.parts[folder.name])):
         # Lines come from the shard; problems and layout are the same for all.
-        read, number_of_lines = pickle.loads((part / _FILE).read_bytes())
+        read, number_of_lines, names = pickle.loads((part / _FILE).read_bytes())
         file = read if before == 0 else file
-        lines += [_line(label, row, before) for row in _rows(part / str(shard))]
-        lines += _lines_for_all(part, label, shard, facts, chains, before)
+        if str(shard) in names:
+            lines += [_line(label, row, before) for row in _rows(part / str(shard))]
+        if _ALL in names:
+            lines += _lines_for_all(part, label, shard, facts, chains, before)
         for problem in read.problems:
             note(_problem_behind(problem, label, before), problems)
         before += number_of_lines
@@ -333,6 +352,11 @@ class _Writer:
         """By name of the file, the rows that are not written yet."""
         self.edges = _Edges()
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The files that have rows."""
+        return frozenset(self._waiting)
+
     def take(self, line: Line) -> None:
         """Write a line to the shards that read it; it is a `Take` that selects nothing, so that no line stays in memory."""
         by_shard = self.selection.by_shard(line)
@@ -400,9 +424,7 @@ def _line(label: str, row: tuple[int, int, str, str, str, int], before: int) -> 
 
 
 def _rows(path: Path) -> Iterator[Any]:
-    """Yield the rows that were written to a file, in order; none if there is no file."""
-    if not path.exists():
-        return
+    """Yield the rows that were written to a file, in order."""
     size = path.stat().st_size
     with path.open("rb") as file:
         while file.tell() < size:
@@ -433,7 +455,7 @@ def _lines_for_all(
 
 def _shard_folder(selection: Selection, path: Path) -> Path:
     """Return the folder that has the rows of a log file by shard, named after the hash of its path."""
-    return Path(selection.shard_dir) / sha256(str(path.absolute()).encode()).hexdigest()
+    return Path(selection.shard_dir) / sha256(os.fsencode(path.absolute())).hexdigest()
 
 
 @lru_cache(maxsize=1)

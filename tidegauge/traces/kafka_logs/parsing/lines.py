@@ -6,6 +6,7 @@ becomes a Problem in the list that the caller passes; `label` is the name of the
 last one of a block, None at the end of the file.
 """
 
+import os
 import re
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -62,16 +63,22 @@ KNOWN = "|".join(sorted({re.escape(logger) for _, logger, _ in TABLE}))
 class ByteRange:
     """A part of a log, which another process may read: the lines that begin at the bytes from `begin` on, before `end`.
 
-    `behind` is the text after them, once they are read; None at the end of the file.
+    `inode` is the number of the file that was divided. `behind` is the text after the lines, once they are read; None at the
+    end of the file.
     """
 
     path: Path
     begin: int
     end: int
+    inode: int
     behind: str | None = None
 
     def pieces(self, file: BinaryIO) -> Iterator[bytes]:
-        """Yield the lines of the opened file in pieces of any length."""
+        """Yield the lines of the opened file in pieces of any length. Raises OSError for another file, or a shorter one."""
+        status = os.fstat(file.fileno())
+        # Rotated, or cut by `copytruncate`, since it was divided: its lines are elsewhere, or nowhere.
+        if status.st_ino != self.inode or status.st_size < self.end:
+            raise OSError(0, "one that was replaced or cut while it was read")
         # The line that the first byte is in began before it, unless the byte before is a line break.
         if self.begin:
             file.seek(self.begin - 1)
@@ -107,7 +114,8 @@ def byte_ranges(path: Path, size: int, pattern: str | None = None) -> list[ByteR
     layout = layout_of(_texts(head, begins=True), pattern)
     if layout is None or layout.wrappers:
         return []
-    return [ByteRange(path, begin, min(begin + size, status.st_size)) for begin in range(0, status.st_size, size)]
+    begins = range(0, status.st_size, size)
+    return [ByteRange(path, begin, min(begin + size, status.st_size), status.st_ino) for begin in begins]
 
 
 def blocks(path: Path, label: str, problems: list[Problem], part: ByteRange | None = None) -> Iterator[bytes]:
@@ -193,7 +201,7 @@ def pieces(path: Path, label: str, problems: list[Problem], part: ByteRange | No
         do = "copy it again; what could be unpacked is read"
         problems.append(Problem(label, None, f"a complete {packing} file", str(error.strerror), do))
     except OSError as error:
-        problems.append(Problem(label, None, "a readable file", str(error.strerror), "check the path and its permissions"))
+        problems.append(Problem(label, None, READABLE, str(error.strerror), "check the path and its permissions"))
 
 
 Positions = npt.NDArray[np.intp]
@@ -315,6 +323,9 @@ def _clock(second: int) -> str:
     return (EPOCH + timedelta(seconds=second)).strftime("%Y-%m-%dT%H:%M:%S")
 
 
+READABLE = "a readable file"
+"""What is expected, in the problem of a file that could not be read, or not to its end."""
+
 EMPTY = "an empty file"
 """What the problem of a file without content says: files.py looks for it."""
 
@@ -359,7 +370,9 @@ def read_range(part: ByteRange, label: str, pattern: str | None, take: Take) -> 
     problems: list[Problem] = []
     layout = layout_of(_texts(next(pieces(part.path, label, problems), b""), begins=True), pattern)
     if layout is None:
-        # It had one when the log was divided: the file was replaced, or cannot be read any more (in `problems`).
+        # It had one when the log was divided: the file was replaced, or cannot be read any more.
+        if not problems:
+            problems.append(Problem(label, None, READABLE, "one that was replaced while it was read", "judge a copy of it"))
         return LogFile(label, [], problems), 0
     reader = LineReader(label, layout, problems, take)
     lines = reader.read_blocks(blocks(part.path, label, problems, part), part)

@@ -75,14 +75,14 @@ def test_a_log_that_is_rotated_while_it_is_split_is_a_problem(tmp_path: Path, mo
     folder = unpacked(shipped()["4.2.0/a-steady"], tmp_path / "logs")
     log, text = folder / "n1" / "server.log", (folder / "n1" / "server.log").read_bytes()
 
-    def cut() -> None:
+    def truncated() -> None:
         log.write_bytes(b"")
 
     def replaced() -> None:
         log.rename(tmp_path / "old")
         log.write_bytes(text * 2)
 
-    for number, rotate in enumerate((cut, replaced, log.unlink)):
+    for number, rotate in enumerate((truncated, replaced, log.unlink)):
         log.write_bytes(text)
 
         def over(split: shards.SplitLog, parts: Sequence[Any], rotate: Callable[[], object] = rotate) -> Iterator[Any]:

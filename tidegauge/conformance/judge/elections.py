@@ -15,12 +15,14 @@ Rules of min.insync.replicas, which may change: as the controller has written it
 2. The controller fills the ELR by what it has written; a leader's high watermark waits for what it has read. After a
    change it is unknown which value a broker uses, until it reports that it has read the new one (ReadConfig).
 3. In C_MIN_ISR (the controller's) and MIN_ISR_READ (a broker's) UNKNOWN means that no change was reported, or that it
-   has not been read since; -1 means that it was changed, or read, and no event shows to what.
+   has not been read since; -1 means that it was changed, or read, and no event shows to what; MAY_HAVE_CHANGED means that
+   lines are missing, among which a first change may be, or what was read of one.
 """
 
 from tidegauge.conformance.judge import state as s
 from tidegauge.traces.columns import UNKNOWN
 
+MAY_HAVE_CHANGED = -2
 
 def registered_upto(st: s.State, epoch: int) -> int:
     """Return how many registrations are of leader epochs up to `epoch`: the last of them is that number less one."""
@@ -144,7 +146,8 @@ def read_config(st: s.State, b: int, min_isr: int) -> None:
     """Note that broker b has read min.insync.replicas; UNKNOWN: the event does not show the value."""
     st[s.REPLICAS + b, s.MIN_ISR_READ] = min_isr if min_isr != UNKNOWN else -1
     # A value that the controller was not seen to write: a SetMinIsr is missing, and others may have followed it.
-    if st[s.PARTITION, s.C_MIN_ISR] == UNKNOWN and min_isr != UNKNOWN and min_isr != st[s.OPTION, s.MIN_ISR]:
+    unchanged = st[s.PARTITION, s.C_MIN_ISR] in (UNKNOWN, MAY_HAVE_CHANGED)
+    if unchanged and min_isr != UNKNOWN and min_isr != st[s.OPTION, s.MIN_ISR]:
         st[s.PARTITION, s.C_MIN_ISR] = -1
 
 
@@ -159,8 +162,9 @@ def written_min_isr(st: s.State) -> int:
 
 def read_min_isr(st: s.State, b: int) -> int:
     """Return the min.insync.replicas that broker b uses; UNKNOWN where no event shows it."""
-    value = st[s.REPLICAS + b, s.MIN_ISR_READ]
-    # Neither was a change reported: the topic has the value of the Config.
-    if value == UNKNOWN and st[s.PARTITION, s.C_MIN_ISR] == UNKNOWN:
+    value, written = st[s.REPLICAS + b, s.MIN_ISR_READ], st[s.PARTITION, s.C_MIN_ISR]
+    # Neither was a change reported: the topic has the value of the Config. So it has for a broker all of whose lines are
+    # there, whatever the controller's lack: it would have reported what it read.
+    if (value == UNKNOWN and written in (UNKNOWN, MAY_HAVE_CHANGED)) or (value == MAY_HAVE_CHANGED and written == UNKNOWN):
         return int(st[s.OPTION, s.MIN_ISR])
     return int(value) if value >= 0 else UNKNOWN

@@ -19,6 +19,7 @@ leader epoch of one leader (terms.py). The columns are described in state.py.
 """
 
 from tidegauge.conformance.judge import state as s
+from tidegauge.conformance.judge.elections import MAY_HAVE_CHANGED
 from tidegauge.conformance.judge.events.roles import forget_log_ends
 from tidegauge.conformance.judge.log_checks import set_hw
 from tidegauge.conformance.judge.terms import close_term, forget_appends
@@ -46,10 +47,10 @@ def lines_missing(st: s.State, node: int) -> None:
     n = st[s.OPTION, s.BROKERS]
     # The controller's lines: its registration (the columns up to REGISTRATIONS), and which brokers it fences.
     if node >= n:
+        changed = st[s.PARTITION, s.C_MIN_ISR] not in (UNKNOWN, MAY_HAVE_CHANGED)
         for k in range(s.C_LEADER, s.REGISTRATIONS):
             st[s.PARTITION, k] = UNKNOWN
-        # Here UNKNOWN means "never changed: that of the Config", and -1 "changed to a value that no event shows".
-        st[s.PARTITION, s.C_MIN_ISR] = -1
+        st[s.PARTITION, s.C_MIN_ISR] = -1 if changed else MAY_HAVE_CHANGED
         st[s.PARTITION, s.FIRST_EPOCH] = UNKNOWN
         # The registrations of the next epoch that is seen may be incomplete (elections.first_epoch).
         st[s.PARTITION, s.COMPLETE_FROM] = 1
@@ -65,6 +66,7 @@ def lines_missing(st: s.State, node: int) -> None:
     for k in range(s.REPLICA):
         st[s.REPLICAS + node, k] = UNKNOWN
     st[s.REPLICAS + node, s.LOST_UPTO] = lost_upto
+    st[s.REPLICAS + node, s.MIN_ISR_READ] = MAY_HAVE_CHANGED
     st[s.PARTITION, s.DELETIONS_UNOBSERVED] = 1
     for other in range(n):
         in_flight_unknown(st, s.pair(st, node, other))

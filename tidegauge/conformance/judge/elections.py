@@ -24,6 +24,7 @@ from tidegauge.traces.columns import UNKNOWN
 
 MAY_HAVE_CHANGED = -2
 
+
 def registered_upto(st: s.State, epoch: int) -> int:
     """Return how many registrations are of leader epochs up to `epoch`: the last of them is that number less one."""
     count = st[s.PARTITION, s.REGISTRATIONS]

@@ -10,6 +10,10 @@ import pytest
 from tidegauge.spark_check import check as spark_check
 
 
+def fails(*_: object, **__: object) -> None:
+    raise OSError("connection lost")
+
+
 @pytest.fixture
 def tasks_here(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Tasks run in this process, as if Spark had given them to it; what each does, in order."""

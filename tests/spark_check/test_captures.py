@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.spark_check.conftest import fails
 from tests.spark_check.right_and_wrong import right_and_wrong
 from tests.spark_check.test_work import damage
 from tidegauge.cli.main import main
@@ -21,6 +22,13 @@ from tidegauge.traces.kafka_logs.discovery import shards
 from tidegauge.traces.kafka_logs.parsing.lines import READABLE
 from tidegauge.traces.problems import Problem
 from tidegauge.util.input_limits import LONGEST_LINE_VARIABLE
+
+
+@pytest.fixture
+def small_shares(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every capture is large, and has several shares."""
+    monkeypatch.setattr(sharded, "LARGE_BYTES", 1)
+    monkeypatch.setattr(sharded, "OF_A_SHARE", 400_000)
 
 
 def said(report: Report) -> object:
@@ -42,13 +50,12 @@ def test_captures_are_judged_as_without_spark() -> None:
 
 
 @pytest.mark.spark
-def test_a_large_capture_is_judged_in_shares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("small_shares")
+def test_a_large_capture_is_judged_in_shares(tmp_path: Path) -> None:
     """A task each, with the tally of every rule; those without a failure are not judged again.
 
     A damaged result is none, nor is one of files with another content.
     """
-    monkeypatch.setattr(sharded, "LARGE_BYTES", 1)
-    monkeypatch.setattr(sharded, "OF_A_SHARE", 400_000)
     paths = [tmp_path / "b-kill-leader", shipped()["4.2.0/a-steady"]]
     shutil.copytree(shipped()["3.4.0/b-kill-leader"], paths[0])
     counts, whole = [sharded.share_count(path) for path in paths], check(paths)
@@ -69,12 +76,11 @@ def test_a_large_capture_is_judged_in_shares(tmp_path: Path, monkeypatch: pytest
     assert said(changed) == said(check(paths[:1]))
 
 
+@pytest.mark.usefixtures("small_shares")
 def test_a_run_that_failed_goes_on_with_what_it_split(
     tmp_path: Path, tasks_here: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No range is read again but what was lost; nothing is left at the end, or where others could have written."""
-    monkeypatch.setattr(sharded, "LARGE_BYTES", 1)
-    monkeypatch.setattr(sharded, "OF_A_SHARE", 400_000)
     capture, results = shipped()["4.2.0/a-steady"], tmp_path / "results"
     split = list[str]()
     read_lines = shards.read_lines
@@ -83,9 +89,6 @@ def test_a_run_that_failed_goes_on_with_what_it_split(
         split.append(path.name)
         return read_lines(path, *arguments)
 
-    def fails(*_: object, **__: object) -> None:
-        raise OSError("full")
-
     def run() -> Report:
         split.clear()
         return check_on_spark([capture], CheckOptions(), "local[2]", results)
@@ -93,7 +96,7 @@ def test_a_run_that_failed_goes_on_with_what_it_split(
     def run_that_fails() -> list[Path]:
         with monkeypatch.context() as patch:
             patch.setattr(spark_check, "_check_and_keep", fails)
-            with pytest.raises(OSError, match="full"):
+            with pytest.raises(OSError, match="connection lost"):
                 run()
         return sorted(results.glob(f"logs-*/{spark_check.SPLIT}*"))
 
@@ -163,12 +166,11 @@ def test_no_capture_of_a_directory_is_passed_over(tmp_path: Path, tasks_here: li
     assert (report.exit_code, [problem.path for one in report.inputs for problem in one.problems]) == (2, ["b"])
 
 
+@pytest.mark.usefixtures("small_shares")
 def test_a_result_is_kept_only_for_what_would_be_read_again(
     tmp_path: Path, tasks_here: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not for another bound of lines, another reader, or a log that could not be read."""
-    monkeypatch.setattr(sharded, "LARGE_BYTES", 1)
-    monkeypatch.setattr(sharded, "OF_A_SHARE", 400_000)
     capture, results = shipped()["4.2.0/a-steady"], tmp_path / "results"
 
     def judged_before() -> bool:
@@ -193,12 +195,11 @@ def test_a_result_is_kept_only_for_what_would_be_read_again(
     assert not judged_before()
 
 
+@pytest.mark.usefixtures("small_shares")
 def test_two_runs_over_one_directory_of_results_leave_each_other_alone(
     tmp_path: Path, tasks_here: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second splits into a folder of its own, and removes that one only."""
-    monkeypatch.setattr(sharded, "LARGE_BYTES", 1)
-    monkeypatch.setattr(sharded, "OF_A_SHARE", 400_000)
     capture, results = shipped()["4.2.0/a-steady"], tmp_path / "results"
     check_one = spark_check._check_and_keep
     others: list[Report] = []
@@ -215,19 +216,15 @@ def test_two_runs_over_one_directory_of_results_leave_each_other_alone(
     assert not list(results.glob(f"logs-*/{spark_check.SPLIT}*"))
 
 
+@pytest.mark.usefixtures("small_shares")
 def test_what_was_split_before_logs_grew_is_removed(
     tmp_path: Path, tasks_here: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sharded, "LARGE_BYTES", 1)
-    monkeypatch.setattr(sharded, "OF_A_SHARE", 400_000)
     shutil.copytree(shipped()["4.2.0/a-steady"], tmp_path / "logs")
-
-    def fails(*_: object, **__: object) -> None:
-        raise OSError("full")
 
     with monkeypatch.context() as patch:
         patch.setattr(spark_check, "_check_and_keep", fails)
-        with pytest.raises(OSError, match="full"):
+        with pytest.raises(OSError, match="connection lost"):
             check_on_spark([tmp_path / "logs"], CheckOptions(), "local[2]", tmp_path / "results")
     assert list(tmp_path.glob(f"results/logs-*/{spark_check.SPLIT}"))
     (tmp_path / "logs" / "n1" / "controller.log").write_text("[2025-01-01 00:00:00,000] INFO x (kafka.x.Y)\n")

@@ -14,18 +14,19 @@ from unittest.mock import Mock
 import pytest
 from pyarrow.fs import FileInfo, FileType
 
+from tests.spark_check.conftest import fails
 from tests.spark_check.right_and_wrong import right_and_wrong
 from tests.spark_check.test_work import ORDER
 from tidegauge.conformance.checking import sharded
 from tidegauge.conformance.checking.check import CheckOptions, Report
 from tidegauge.conformance.checking.verdicts import Verdict
 from tidegauge.spark_check import check as spark_check
-from tidegauge.spark_check import worker
+from tidegauge.spark_check import storage, worker
 from tidegauge.spark_check.check import check_on_spark
 from tidegauge.spark_check.follow import follow_on_spark
 from tidegauge.spark_check.generation import write_part
 from tidegauge.spark_check.judging import stored
-from tidegauge.spark_check.storage import AnyPath, ArrowPath, open_parquet, status_of, to_path, writable_directory
+from tidegauge.spark_check.storage import AnyPath, ArrowPath, Status, open_parquet, status_of, to_path, writable_directory
 from tidegauge.spark_check.worker import atomic_write, remove_leftovers
 from tidegauge.traces.formats.parquet import RowGroup
 from tidegauge.traces.kafka_logs.capture import shipped
@@ -278,9 +279,7 @@ def test_logs_at_a_uri_are_judged_as_on_a_disk(
     assert {one.verdict for one in at_uris.inputs} >= {Verdict.FAIL, Verdict.SUITE_ERROR}
     names = [*(f"logs/{name}" for name in captures), log, "no.ndjson"]
     assert judged(at_uris) == judged(on_disk, {str(tmp_path / name): str(bucket / name) for name in names})
-    assert (
-        tasks_here.count(spark_check._copy) == len([path for path in (tmp_path / "logs").rglob("*") if path.is_file()]) + 2
-    )
+    assert tasks_here.count(storage._copy) == len([path for path in (tmp_path / "logs").rglob("*") if path.is_file()]) + 2
     assert not list(tmp_path.glob(f"results-*/{spark_check.COPIED}*")), "copies are removed at the end"
 
 
@@ -296,10 +295,9 @@ def test_a_run_that_failed_goes_on_with_its_copies(
     """What is at the URI no more is not judged, and a file that has changed is copied again."""
     logs = tmp_path / "logs"
     shutil.copytree(shipped()["4.2.0/a-steady"], logs)
+    # As Kafka leaves it in each of its log directories.
+    (logs / "n1" / ".lock").write_text("")
     put_below(logs, bucket / "logs")
-
-    def fails(*_: object) -> None:
-        raise OSError("connection lost")
 
     check = partial(check_on_spark, [bucket / "logs"], CheckOptions(), "local[2]", tmp_path / "results")
     with monkeypatch.context() as patch:
@@ -331,15 +329,23 @@ def test_what_would_lead_out_of_the_copies_or_not_fit_is_refused(
         patch.setattr(shutil, "disk_usage", lambda _: Mock(free=0))
         with pytest.raises(UsageError, match=r"GB free to copy .*logs.*, seen 0.0; make room"):
             check()
-    names = ["n1/../../server.log", "/tmp/server.log", "n1//server.log", ".lock", "n" * 256]
-    for keys in (*([name] for name in names), ["n1", "n1/server.log"]):
-        with monkeypatch.context() as patch:
-            patch.setattr(ArrowPath, "files_below", lambda _: ((key, bucket / "logs" / "server.log") for key in keys))  # noqa: B023
-            with pytest.raises(UsageError, match=r"server.log.*: expected a (name that a disk can have|file in a folder)"):
-                check()
     with pytest.raises(UsageError, match="expected --results DIR at a path of all workers"):
         check_on_spark([bucket / "logs"], CheckOptions(), "spark://host:7077")
     assert tasks_here == []
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [["n1/../../server.log"], ["/tmp/server.log"], ["n1//server.log"], ["n" * 256], ["n1", "n1/server.log"]],
+)
+def test_a_key_that_no_disk_can_have_is_refused(
+    keys: list[str], bucket: ArrowPath, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ArrowPath, "files_below", lambda path: ((key, path / "server.log") for key in keys))
+    monkeypatch.setattr(ArrowPath, "stat", lambda _: Status(1, 0))
+    with pytest.raises(UsageError, match=r"server.log.*: expected a (name that a disk can have|file in a folder)"):
+        storage.copy_files(bucket, tmp_path / "logs", map)
+    assert not list(tmp_path.iterdir())
 
 
 def command(*arguments: str | Path) -> tuple[int, str, str]:

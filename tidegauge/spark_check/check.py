@@ -10,9 +10,8 @@ that files name, `how.explained` is how many failures to explain, `how.situation
 
 import hashlib
 import os
-import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import cache, partial
@@ -41,15 +40,23 @@ from tidegauge.conformance.judge.fields import RULE_IDS
 from tidegauge.spark_check.judging import SparkRun, files_in, judge_files, sum_rules
 from tidegauge.spark_check.result_row import ResultRow
 from tidegauge.spark_check.session import is_local, session, task_failures
-from tidegauge.spark_check.storage import PIECE, AnyPath, ArrowPath, open_parquet, to_path, writable_directory
+from tidegauge.spark_check.storage import (
+    AnyPath,
+    ArrowPath,
+    copy_files,
+    is_file_name,
+    open_parquet,
+    to_path,
+    writable_directory,
+)
 from tidegauge.spark_check.worker import atomic_write, file_fingerprint, judge_fingerprint, remove_leftovers
 from tidegauge.traces.kafka_logs.discovery.files import log_files
 from tidegauge.traces.kafka_logs.discovery.folders import FolderWalk
-from tidegauge.traces.kafka_logs.parsing.lines import READABLE
+from tidegauge.traces.kafka_logs.parsing.lines import could_not_be_read
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import MISSING
 from tidegauge.util.errors import UsageError
-from tidegauge.util.files import private_directory, version_of_status
+from tidegauge.util.files import remove_unused, working_directory
 from tidegauge.util.input_limits import follows_links, longest_line
 
 if TYPE_CHECKING:
@@ -143,11 +150,8 @@ def _failing(rows: Sequence[ResultRow], how: CheckOptions) -> Iterator[JudgedBat
 
 LOG_FOLDERS = ("logs", "log")
 """Folders of a node that may hold its logs."""
-KEPT, SPLIT, COPIED, LOCK = ".share", ".split", ".copied-", ".lock"
-"""How files with the results of a share end; how names of folders begin with split logs, and with copied ones; the file in
-such a folder that its run has locked."""
-LONGEST_NAME = 255
-"""Bytes of the name of a file at most, on all usual file systems."""
+KEPT, SPLIT, COPIED = ".share", ".split", ".copied-"
+"""How files with the results of a share end; how names of folders begin with split logs, and with copied ones."""
 DEEPEST = 8
 """Folders below a capture whose files a kept result depends on: more than any reader goes down."""
 
@@ -195,7 +199,9 @@ def check_on_spark(
             of_large = _judge_in_shares(spark, [*captures], how, place, keeps=keeps) if place is not None else {}
             whole = [path for path in captures if path not in of_large]
             judged = [*of_large.values(), *_tasks(spark, partial(check_in_worker, how=how), whole)]
-            reports += [_renamed(report, captures) for report in judged]
+            # The longest first: one path may begin as another does.
+            copied = sorted(((path, name) for path, name in captures.items() if path != name), reverse=True)
+            reports += [_renamed(report, copied) if copied else report for report in judged]
     return merge_reports(reports, how.explained)
 
 
@@ -206,14 +212,13 @@ def _name(capture: Path, on_disk: Path, source: AnyPath) -> str:
     return str(source / capture.relative_to(on_disk).as_posix())
 
 
-def _renamed(report: Report, names: Mapping[str, str]) -> Report:
-    """Return a report that calls captures by their `names`, which are given by their paths."""
+def _renamed(report: Report, names: Sequence[tuple[str, str]]) -> Report:
+    """Return a report that calls captures by their `names`: pairs of path and name."""
 
     def name(text: str) -> str:
         """Return a text with the names of captures."""
-        # The longest first: one path may begin as another does. Of a path that is its own name nothing changes.
-        for path, own in sorted(names.items(), reverse=True):
-            text = text.replace(path, own) if path != own else text
+        for path, own in names:
+            text = text.replace(path, own)
         return text
 
     inputs = [
@@ -259,66 +264,21 @@ def _judge_in_shares(
         earlier: dict[int, Report] = {}
         if target is not None:
             target.mkdir(exist_ok=True)
-            remove_leftovers(target, f"*{KEPT}")
             # What a run has split that was killed before the logs grew is of no use any more.
             for other in place.glob(f"{of_path}*/{SPLIT}"):
-                if other.parent != target and (lock := _locked(other)) is not None:
-                    shutil.rmtree(other, ignore_errors=True)
-                    os.close(lock)
+                if other.parent != target:
+                    remove_unused(other)
             shares = ((number, _kept_share(target / f"{number}{KEPT}")) for number in range(count))
             earlier = {number: report for number, report in shares if report is not None}
-        with _scratch(target or place, SPLIT, keeps=keeps) as folder:
+        with working_directory(target or place, SPLIT, keeps=keeps) as folder:
+            # No other run has the folder, so what is unfinished in `target` belongs to one that was killed.
+            if target is not None and folder.parent == target and folder.name == SPLIT:
+                remove_leftovers(target, f"*{KEPT}")
             check_one = partial(_check_and_keep, target=target)
             report = check_in_shares(path, count, how, partial(_tasks, spark), str(folder), check_one, earlier)
         before = (f"{len(earlier):,} of {count:,} shares had been judged before",) if earlier else ()
         reports[path] = replace(report, notes=(*report.notes, *before))
     return reports
-
-
-@contextmanager
-def _scratch(place: Path, name: str, *, keeps: bool) -> Iterator[Path]:
-    """Yield a folder in `place` for files that a run needs until its end.
-
-    If `place` keeps results, a run that fails leaves the folder, and the same command goes on with what is in it.
-    """
-    # Split logs are pickles, which execute what others write into them.
-    kept = private_directory(place, name) if keeps else None
-    lock = _locked(kept) if kept is not None else None
-    # Another run has the folder now.
-    if lock is None:
-        kept = None
-    folder = kept or Path(tempfile.mkdtemp(prefix=name, dir=place))
-    try:
-        yield folder
-    except BaseException:
-        if kept is None:
-            shutil.rmtree(folder, ignore_errors=True)
-        raise
-    else:
-        # No report is lost over what cannot be removed.
-        shutil.rmtree(folder, ignore_errors=True)
-    finally:
-        if lock is not None:
-            os.close(lock)
-
-
-def _locked(folder: Path) -> int | None:
-    """Lock a folder for this process; return the descriptor that holds the lock, None if another process has it."""
-    import fcntl  # noqa: PLC0415  POSIX only, as Spark's launcher is
-
-    try:
-        lock = os.open(folder / LOCK, os.O_CREAT | os.O_RDWR, 0o600)
-    # The process that had it has just removed it.
-    except OSError:
-        return None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.fstat(lock).st_ino == (folder / LOCK).stat().st_ino:
-            return lock
-    except OSError:
-        pass
-    os.close(lock)
-    return None
 
 
 def _fingerprint(spark: "SparkSession", path: str, count: int, how: CheckOptions) -> str:
@@ -333,10 +293,8 @@ def _fingerprint(spark: "SparkSession", path: str, count: int, how: CheckOptions
 
 @cache
 def _reader_text() -> str:
-    """Return a hash of the code that reads logs and reports on them: of the judge alone `judge_fingerprint` is one."""
-    package = Path(__file__).parents[1]
-    code = [path.read_bytes() for room in ("traces", "conformance") for path in sorted((package / room).rglob("*.py"))]
-    return _hash(b"".join(code))
+    """Return a hash of the code of this package, which reads the logs: of the judge alone `judge_fingerprint` is one."""
+    return _hash(b"".join(path.read_bytes() for path in sorted(Path(__file__).parents[1].rglob("*.py"))))
 
 
 def _hash(content: bytes) -> str:
@@ -354,7 +312,7 @@ def _check_and_keep(path: str | PathLike[str], how: CheckOptions, target: Path |
     report = check_in_worker(path, how)
     number = how.selection.shard[0] if how.selection is not None else 0
     # A failure is explained by its events, which are not kept. What could not be read may be readable next time.
-    unread = any(problem.expected == READABLE for checked in report.inputs for problem in checked.problems)
+    unread = any(could_not_be_read(checked.problems) for checked in report.inputs)
     if target is not None and not report.failures and not unread:
         # The name of a file may be no UTF-8, which MessagePack has not: then it is judged again.
         with suppress(UnicodeEncodeError):
@@ -392,59 +350,11 @@ def _on_disk(spark: "SparkSession", source: AnyPath, place: Path | None, *, keep
         return
     if place is None:
         raise UsageError(f"{source}: expected --results DIR at a path of all workers, to which logs are copied, seen none")
-    with _scratch(place, f"{COPIED}{_hash(str(source).encode())}", keeps=keeps) as folder:
+    with working_directory(place, f"{COPIED}{_hash(str(source).encode())}", keeps=keeps) as folder:
         # The names of traces begin with that of the source; a bucket itself has none, and a URI may have any.
-        target = folder / (source.name if _is_name(source.name) else "bucket")
-        _copy_files(spark, source, target)
+        target = folder / (source.name if is_file_name(source.name) else "bucket")
+        copy_files(source, target, partial(_tasks, spark))
         yield target
-
-
-def _copy_files(spark: "SparkSession", source: ArrowPath, target: Path) -> None:
-    """Copy the file, or the directory with all in it, at a URI to a path; each file is a task, unless its copy is there."""
-    files = {}
-    for below, file in source.files_below():
-        # The key of an object is any text: with .. or // in it, it would lead out of the directory.
-        if below and not all(map(_is_name, below.split("/"))):
-            raise UsageError(
-                f"{file}: expected a name that a disk can have, seen {below!r}; name the other folders one by one"
-            )
-        files[target / below] = file
-    for copy, file in files.items():
-        if not files.keys().isdisjoint(copy.parents):
-            raise UsageError(f"{file}: expected a file in a folder, seen one in a file; name the other folders one by one")
-    folder = target.parent
-    size = sum(file.stat().st_size for copy, file in files.items() if not _is_copy(copy, file))
-    free = shutil.disk_usage(folder).free
-    if size > free:
-        raise UsageError(f"{folder}: expected {size / 1e9:,.1f} GB free to copy {source}, seen {free / 1e9:,.1f}; make room")
-    # What an earlier run has copied that is at the URI no more, or had not copied to its end.
-    for leftover in [path for path in folder.rglob("*") if path.is_file() and path not in files and path.name != LOCK]:
-        leftover.unlink()
-    for _ in _tasks(spark, _copy, list(files.items())):
-        pass
-
-
-def _is_name(text: str) -> bool:
-    """Return whether a text can be the name of a file, and leads nowhere else."""
-    return text not in ("", ".", "..", LOCK) and not set("/\0") & set(text) and len(os.fsencode(text)) <= LONGEST_NAME
-
-
-def _is_copy(target: Path, file: ArrowPath) -> bool:
-    """Return whether `target` is a copy of a file: it has its size and time of change."""
-    return target.exists() and version_of_status(target.stat())[:2] == version_of_status(file.stat())[:2]
-
-
-def _copy(item: tuple[Path, ArrowPath]) -> None:
-    """Copy a file to a path, in a worker, unless its copy is there."""
-    target, file = item
-    if _is_copy(target, file):
-        return
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(target) as unfinished:
-        with file.opened() as source, unfinished.open("wb") as copy:
-            shutil.copyfileobj(source, copy, PIECE)
-        changed = file.stat().st_mtime_ns
-        os.utime(unfinished, ns=(changed, changed))
 
 
 def captures_in(path: Path) -> tuple[list[Path], list[Problem]]:

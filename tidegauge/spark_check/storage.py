@@ -10,7 +10,9 @@ Rules of this file
 `AnyPath` is such a path or a pathlib.Path; `to_path` makes one from what a user wrote.
 """
 
-from collections.abc import Iterator
+import os
+import shutil
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -24,7 +26,7 @@ from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 
 from tidegauge.traces.formats.parquet import Reader
 from tidegauge.util.errors import UsageError
-from tidegauge.util.files import directory, is_uri, without_keys
+from tidegauge.util.files import directory, is_uri, replacing, version_of_status, without_keys
 
 NAMES_OF_S3 = ("s3a", "s3n")
 PLAIN = "/=+,:@ "
@@ -208,6 +210,66 @@ def _as_os_error() -> Iterator[None]:
         yield
     except pa.ArrowException as error:
         raise OSError(str(error)) from error
+
+
+# Copies on a disk, for readers that open paths only.
+
+
+LONGEST_NAME = 200
+"""Bytes of the name of a file at most: file systems allow 255, and a name that is being written has some more."""
+
+
+def copy_files(source: ArrowPath, target: Path, over: Callable[..., Iterator[Any]]) -> None:
+    """Copy a file, or a directory with all in it, to a path of this machine; what is copied already stays.
+
+    `over` is a function such as map: each file is an item of it, which other machines may copy that see `target`. Raises
+    UsageError for names that a disk cannot have, and where there is too little room.
+    """
+    files = {}
+    for below, file in source.files_below():
+        # The key of an object is any text: with .. or // in it, it would lead out of the directory.
+        if below and not all(map(is_file_name, below.split("/"))):
+            raise UsageError(
+                f"{file}: expected a name that a disk can have, seen {below!r}; name the other folders one by one"
+            )
+        files[target / below] = file
+    for copy, file in files.items():
+        if not files.keys().isdisjoint(copy.parents):
+            raise UsageError(f"{file}: expected a file in a folder, seen one in a file; name the other folders one by one")
+    size = sum(file.stat().st_size for copy, file in files.items() if not _is_copy(copy, file))
+    free = shutil.disk_usage(target.parent).free
+    if size > free:
+        raise UsageError(
+            f"{target.parent}: expected {size / 1e9:,.1f} GB free to copy {source}, seen {free / 1e9:,.1f}; make room"
+        )
+    # What is copied and no more at the source, or was not copied to its end.
+    for leftover in [path for path in target.rglob("*") if path.is_file() and path not in files]:
+        leftover.unlink()
+    for _ in over(_copy, list(files.items())):
+        pass
+
+
+def is_file_name(text: str) -> bool:
+    """Return whether a text can be the name of a file, and leads nowhere else."""
+    return text not in ("", ".", "..") and not set("/\0") & set(text) and len(os.fsencode(text)) <= LONGEST_NAME
+
+
+def _is_copy(target: Path, file: ArrowPath) -> bool:
+    """Return whether `target` is a copy of a file: it has its size and time of change."""
+    return target.exists() and version_of_status(target.stat())[:2] == version_of_status(file.stat())[:2]
+
+
+def _copy(item: tuple[Path, ArrowPath]) -> None:
+    """Copy a file to a path unless its copy is there."""
+    target, file = item
+    if _is_copy(target, file):
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(target, follow=False) as unfinished:
+        with file.opened() as source, unfinished.open("wb") as copy:
+            shutil.copyfileobj(source, copy, PIECE)
+        changed = file.stat().st_mtime_ns
+        os.utime(unfinished, ns=(changed, changed))
 
 
 # Places of input and results: a path that every worker can open, or a URI of a file system that Arrow knows.

@@ -5,7 +5,9 @@ A `target` is a file or directory that a command writes, as the user named it.
 
 import os
 import re
+import shutil
 import stat
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -133,6 +135,60 @@ def private_directory(place: str | Path, *below: str) -> Path | None:
                 folder.chmod(0o700)
         if os.access(folder, os.W_OK):
             return folder
+    return None
+
+
+LOCK = ".tidegauge-lock"
+"""The file in a working directory that its run has locked."""
+
+
+@contextmanager
+def working_directory(place: Path, name: str, *, keeps: bool) -> Iterator[Path]:
+    """Yield a directory in `place` for files that a run needs until its end; nobody else can write to it.
+
+    If it `keeps` them, a run that fails leaves the directory under that `name`, and the next one goes on with what is in it.
+    """
+    kept = private_directory(place, name) if keeps else None
+    lock = _locked(kept) if kept is not None else None
+    # Another run has it now, or others could write to it.
+    folder = Path(tempfile.mkdtemp(prefix=name, dir=place)) if kept is None or lock is None else kept
+    try:
+        yield folder
+    except BaseException:
+        if lock is None:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    else:
+        # No result is lost over what cannot be removed.
+        shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
+def remove_unused(folder: Path) -> None:
+    """Remove a working directory that a run has left, unless another one has it now."""
+    lock = _locked(folder)
+    if lock is not None:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def _locked(folder: Path) -> int | None:
+    """Lock a directory for this process; return the descriptor that holds the lock, None if another process has it."""
+    import fcntl  # noqa: PLC0415  POSIX only
+
+    try:
+        lock = os.open(folder / LOCK, os.O_CREAT | os.O_RDWR, 0o600)
+    # The process that had it has just removed it.
+    except OSError:
+        return None
+    with suppress(OSError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Not that of a directory that was removed meanwhile.
+        if os.fstat(lock).st_ino == (folder / LOCK).stat().st_ino:
+            return lock
+    os.close(lock)
     return None
 
 

@@ -36,11 +36,11 @@ from tidegauge.traces.kafka_logs.discovery.writers import NAMING_TOPICS, is_brok
 from tidegauge.traces.kafka_logs.parsing.lines import (
     NEAR_LINES,
     PROCESS_BEGINS,
-    READABLE,
     ByteRange,
     Line,
     LogFile,
     byte_ranges,
+    could_not_be_read,
     read_lines,
     read_range,
 )
@@ -121,7 +121,7 @@ class SplitLog(NamedTuple):
         # A run that was interrupted has split it; what that could not read may be readable now.
         if done.exists():
             file, _, _ = pickle.loads((done / _FILE).read_bytes())
-            if not any(problem.expected == READABLE for problem in file.problems):
+            if not could_not_be_read(file.problems):
                 earlier: LogFacts = pickle.loads((done / _FACTS).read_bytes())
                 return earlier
             rmtree(done)

@@ -55,6 +55,8 @@ PROCESS_BEGINS, _FIRST_LOGGER = "Registered signal handlers", "Log4jControllerRe
 """How the line begins with which a process does, and the logger of the one that may stand shortly before it."""
 NEAR_LINES = 5
 """Lines between the two lines that begin a process, at most."""
+REPLACED = "one that was replaced or cut while it was read"
+"""What is seen of a log that was rotated after it was divided into ranges."""
 KNOWN = "|".join(sorted({re.escape(logger) for _, logger, _ in TABLE}))
 """A pattern for the loggers whose lines the reader knows."""
 
@@ -78,7 +80,7 @@ class ByteRange:
         status = os.fstat(file.fileno())
         # Rotated, or cut by `copytruncate`, since it was divided: its lines are elsewhere, or nowhere.
         if status.st_ino != self.inode or status.st_size < self.end:
-            raise OSError(0, "one that was replaced or cut while it was read")
+            raise OSError(0, REPLACED)
         # The line that the first byte is in began before it, unless the byte before is a line break.
         if self.begin:
             file.seek(self.begin - 1)
@@ -201,7 +203,8 @@ def pieces(path: Path, label: str, problems: list[Problem], part: ByteRange | No
         do = "copy it again; what could be unpacked is read"
         problems.append(Problem(label, None, f"a complete {packing} file", str(error.strerror), do))
     except OSError as error:
-        problems.append(Problem(label, None, READABLE, str(error.strerror), "check the path and its permissions"))
+        do = "judge a copy of it" if error.strerror == REPLACED else "check the path and its permissions"
+        problems.append(Problem(label, None, READABLE, str(error.strerror), do))
 
 
 Positions = npt.NDArray[np.intp]
@@ -326,6 +329,12 @@ def _clock(second: int) -> str:
 READABLE = "a readable file"
 """What is expected, in the problem of a file that could not be read, or not to its end."""
 
+
+def could_not_be_read(problems: Iterable[Problem]) -> bool:
+    """Return whether a file could not be read for a reason that may be gone the next time."""
+    return any(problem.expected == READABLE for problem in problems)
+
+
 EMPTY = "an empty file"
 """What the problem of a file without content says: files.py looks for it."""
 
@@ -372,7 +381,7 @@ def read_range(part: ByteRange, label: str, pattern: str | None, take: Take) -> 
     if layout is None:
         # It had one when the log was divided: the file was replaced, or cannot be read any more.
         if not problems:
-            problems.append(Problem(label, None, READABLE, "one that was replaced while it was read", "judge a copy of it"))
+            problems.append(Problem(label, None, READABLE, REPLACED, "judge a copy of it"))
         return LogFile(label, [], problems), 0
     reader = LineReader(label, layout, problems, take)
     lines = reader.read_blocks(blocks(part.path, label, problems, part), part)

@@ -6,6 +6,7 @@ Rules of this file
 2. What is not read is told: lines and rows are events or are counted as lost, and a fast way says what the slow one says.
 """
 
+import bz2
 import gzip
 import io
 import json
@@ -14,7 +15,7 @@ import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,7 +56,7 @@ from tidegauge.traces.segments import (
     encode,
 )
 from tidegauge.util.errors import SpecError, UsageError
-from tidegauge.util.input_limits import UnpackingError, packing_of, unpacked
+from tidegauge.util.input_limits import UnpackingError, packing_of, unpacked_as
 from tidegauge.util.junit import known_failures
 
 ROOT = Path(__file__).parents[2]
@@ -193,14 +194,13 @@ def _wrapper(data: bytes, folder: Path) -> None:
 @cache
 def _packed() -> list[bytes]:
     text = f"{TIME}x (kafka.x.Y)\n".encode()
-    of_gzip = [gzip.compress(text * 9, mtime=0), gzip.compress(text, mtime=0) * 2, gzip.compress(bytes(1 << 16), mtime=0)]
-    return [*of_gzip, lzma.compress(text * 9), lzma.compress(text) * 2, lzma.compress(bytes(1 << 16))]
+    packings: list[Callable[[bytes], bytes]] = [partial(gzip.compress, mtime=0), bz2.compress, lzma.compress]
+    return [content for pack in packings for content in (pack(text * 9), pack(text) * 2, pack(bytes(1 << 16)))]
 
 
 def _unpacked(data: bytes, _folder: Path) -> None:
-    packing = packing_of(data)
     with suppress(UnpackingError):
-        for _ in unpacked([data[:7], data[7:]], packing if packing == "xz" else "gzip"):
+        for _ in unpacked_as(packing_of(data) or "gzip", [data[:7], data[7:]]):
             pass
 
 

@@ -38,7 +38,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "path",
         nargs="*",
         help="NDJSON or Parquet file, a Kafka broker log, a directory of logs, log directories or traces, or a bundle of "
-        "`tidegauge bundle`; - is standard input; with --spark, all but standard input may also be at a URI (s3://BUCKET/KEY)",
+        "`tidegauge bundle`; - is standard input; with --spark, traces and logs may also be at a URI (s3://BUCKET/KEY)",
     )
     add_profile(parser, "judge by this profile instead of the one that the trace names", by_broker=True)
     add_layout(parser)

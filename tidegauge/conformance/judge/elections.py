@@ -23,6 +23,7 @@ from tidegauge.conformance.judge import state as s
 from tidegauge.traces.columns import UNKNOWN
 
 MAY_HAVE_CHANGED = -2
+"""A value of C_MIN_ISR and MIN_ISR_READ (rule 3)."""
 
 
 def registered_upto(st: s.State, epoch: int) -> int:

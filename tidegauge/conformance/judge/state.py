@@ -54,7 +54,7 @@ Caches: TypeAlias = np.ndarray[tuple[int, int, int, int], np.dtype[np.int64]]
     LOST,  # 1 since it may lack what it had, until it joins an ISR; REGISTERED when the controller knows
     LOST_UPTO,  # the last leader epoch that anybody had reported when it lost its disk; UNKNOWN while it has not
     ERASED,  # 1 while PENDING has a proposal that metadata erased which it knew already (finding F3)
-    MIN_ISR_READ,  # min.insync.replicas as it has read it since that changed; UNDEFINED where no event shows the value
+    MIN_ISR_READ,  # min.insync.replicas as it has read it since that changed; marks for unknown values: elections.py
 ) = range(28)
 REPLICA = 28
 
@@ -108,7 +108,7 @@ arrives."""
     C_ELIGIBLE,  # the ELR that was reported, or the members that left the ISR while it was below min ISR: KIP-966
     C_ELR,  # the ELR where it was reported
     C_REPLICAS,  # the assignment
-    C_MIN_ISR,  # min.insync.replicas since it changed; UNDEFINED where no event shows to what
+    C_MIN_ISR,  # min.insync.replicas since it changed; marks for unknown values: elections.py
     REGISTRATIONS,
     FIRST_EPOCH,  # lowest leader epoch that was registered in the trace
     TERMS,

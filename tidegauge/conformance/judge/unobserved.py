@@ -50,6 +50,7 @@ def lines_missing(st: s.State, node: int) -> None:
         changed = st[s.PARTITION, s.C_MIN_ISR] not in (UNKNOWN, MAY_HAVE_CHANGED)
         for k in range(s.C_LEADER, s.REGISTRATIONS):
             st[s.PARTITION, k] = UNKNOWN
+        # A first change may be among them, or another one.
         st[s.PARTITION, s.C_MIN_ISR] = -1 if changed else MAY_HAVE_CHANGED
         st[s.PARTITION, s.FIRST_EPOCH] = UNKNOWN
         # The registrations of the next epoch that is seen may be incomplete (elections.first_epoch).

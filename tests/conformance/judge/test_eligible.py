@@ -271,6 +271,28 @@ def test_a_high_watermark_waits_for_the_min_isr_that_its_leader_has_read() -> No
     assert (undecided.undecided, undecided.missing) == (1, ("min_isr",))
 
 
+def test_a_leader_goes_by_the_min_isr_that_it_has_read_whatever_lines_the_controller_lacks() -> None:
+    """HW-03 of a leader in an ISR of one, whose high watermark stays: wrong if one is enough, right if two are needed."""
+    low, lacks, lost = replace(TWO, min_isr=1), config(100, 2), len(OPENING)
+    alone, stays = (change(1, 0, (1,)), lead(1, 0, (1,))), append(1, 0, 0)
+
+    def broken_after(*events: Event) -> set[str]:
+        """The line of the controller at `lost` is missing."""
+        return broken((*OPENING, lacks, *alone, *events, stays), low, missing=(lost,))
+
+    # Its own lines are there, and show no other value.
+    assert broken_after() == broken_after(config(2, 1)) == {"HW-03"}
+    # Somebody read another one: the leader may have, too.
+    assert broken_after(config(2, 2)) == broken_after(config(1, 2)) == set()
+    # Nor is a change forgotten behind missing lines.
+    changed = (*OPENING, config(100, 2), config(100, 1), *alone, stays)
+    assert broken(changed, low, missing=(lost + 1,)) == set()
+    # The leader lacks a line: what it read is known where the controller wrote nothing else.
+    read = (*OPENING, config(1, 2), *alone, stays)
+    assert broken(read, low, missing=(lost,)) == {"HW-03"}
+    assert broken((*OPENING, lacks, config(1, 2), *alone, stays), low, missing=(lost, lost + 1)) == set()
+
+
 def test_a_fencing_of_nobody_knows_whom_leaves_open_who_may_lead() -> None:
     """CTRL-01, CTRL-09: what was known of each broker is free again; a named one is not."""
     fenced = (*OPENING, reported(100, "FenceBroker", peer=2))
